@@ -1,0 +1,1 @@
+"""Models: one protocol, and what speaks it."""

@@ -1,0 +1,76 @@
+"""The one narrow seam to a language model: a request goes in, a reply or a ModelError comes out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol, runtime_checkable
+
+from axislab.config import Sampling
+from axislab.messages import Message, ToolCall, ToolSpec, Usage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelRequest:
+    """What a model is asked."""
+
+    messages: Sequence[Message]
+    """The visible messages, rendered for the call; no markers."""
+    tools: tuple[ToolSpec, ...] = ()
+    sampling: Sampling = field(default_factory=Sampling)
+    purpose: str = "main_loop"
+    """What the call is for; never sent to a provider."""
+    draw: str = ""
+    """Opaque key of the simulated provider's random draws; sent to no other."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelReply:
+    """What a model answered."""
+
+    text: str | None = None
+    reasoning: str | None = None
+    tool_calls: tuple[ToolCall, ...] = ()
+    """With the provider's ids, verbatim, in `provider_id`; `id` is empty until ours is given."""
+    finish_reason: str | None = None
+    """As reported; None if it was not."""
+    usage: Usage | None = None
+    cost_usd: float | None = None
+    cost_missing: str | None = None
+    """Why there is no cost."""
+    request_id: str | None = None
+    model: str | None = None
+    """The name the provider gave itself."""
+    latency: float = 0.0
+    """Seconds."""
+
+
+@runtime_checkable
+class ChatModel(Protocol):
+    """Anything that answers requests."""
+
+    @property
+    def name(self) -> str:
+        """What the user wrote: a litellm model string, or a double's own name."""
+
+    @property
+    def simulated(self) -> bool:
+        """True if no language model answers."""
+
+    @property
+    def info(self) -> Mapping[str, Any]:
+        """What identifies it further, for the trace header; no secrets."""
+
+    def check(self) -> None:
+        """Find what is wrong before the first request.
+
+        Raises:
+            ModelError: An unknown model, a missing key.
+        """
+
+    async def complete(self, request: ModelRequest) -> ModelReply:
+        """Answer one request with one request on the wire.
+
+        Raises:
+            ModelError: No reply; its kind says why.
+        """
