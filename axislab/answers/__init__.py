@@ -1,0 +1,1 @@
+"""Final answers: how they are found, judged and, failing that, summarised."""

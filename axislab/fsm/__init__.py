@@ -1,0 +1,1 @@
+"""State machines: one engine and the tables declared on it."""
