@@ -44,7 +44,9 @@ def _explain(cls: type[BaseModel], problem: ValidationError) -> str:
         place = ".".join(str(part) for part in error["loc"]) or cls.__name__
         if error["type"] == "extra_forbidden":
             names = _fields_at(cls, error["loc"][:-1])
-            lines.append(f"{place!r} is no field of it: {did_you_mean(str(error['loc'][-1]), names)}")
+            lines.append(
+                f"{place!r} is no field of it: {did_you_mean(str(error['loc'][-1]), names)}"
+            )
         elif error["type"] == "value_error":
             lines.append(f"{place}: {error['msg'].removeprefix('Value error, ')}")
         else:
@@ -85,13 +87,13 @@ FORMAT_REPROMPT = (
 class ContextLimitConfig(Config):
     """When a conversation is too long to go on (tokens)."""
 
-    window: int | None = Field(None, ge=1)
+    window: int | None = Field(default=None, ge=1)
     """Tokens the model's context holds; None switches every budget check off."""
-    safety_margin: int = Field(0, ge=0)
+    safety_margin: int = Field(default=0, ge=0)
     """Tokens kept free in every calculation."""
-    min_tokens_for_generation: int = Field(0, ge=0)
+    min_tokens_for_generation: int = Field(default=0, ge=0)
     """Hard line: with fewer tokens left the conversation ends. 0 switches the line off."""
-    warning_threshold: int | None = Field(None, ge=0)
+    warning_threshold: int | None = Field(default=None, ge=0)
     """With fewer tokens left the final answer is forced. None: the model's max output tokens."""
     preflight: bool = True
     """Check before each call, from an estimate; off, only a provider's error tells."""
@@ -106,19 +108,19 @@ class FormatErrorConfig(Config):
     """Texts that give such a message away (detector="substring")."""
     reprompt: str = FORMAT_REPROMPT
     """The user message that asks again."""
-    max_reprompts: int | None = Field(None, ge=0)
+    max_reprompts: int | None = Field(default=None, ge=0)
     """Reprompts per conversation, then as `ignore`; None is no limit of its own."""
 
 
 class AssistantRollbackConfig(Config):
     """Hiding a bad reply and asking again."""
 
-    max_rollbacks: int = Field(0, ge=0)
+    max_rollbacks: int = Field(default=0, ge=0)
     """Consecutive rollbacks of any kind; 0 switches all of them off."""
     refusal_keywords: tuple[str, ...] = ()
     """Texts that make a reply a refusal (detector="substring")."""
     on_rollback_limit: Literal["accept", "stop"] = "accept"
-    """At the limit: accept the reply (AxisAgentic), or stop and force the final answer (MiroFlow)."""
+    """At the limit: accept the reply (AxisAgentic), or stop: force the final answer (MiroFlow)."""
 
 
 class ConversationConfig(Config):
@@ -132,7 +134,7 @@ class ConversationConfig(Config):
     """Appended when the final answer is forced; None or empty forces it silently."""
     final_response_prompt: str | None = None
     """Asks for a summary and the final answer when the model stops calling tools."""
-    max_turns: int | None = Field(None, ge=1)
+    max_turns: int | None = Field(default=None, ge=1)
     """Assistant turns, the forced one included; None is no limit."""
     context_limit: ContextLimitConfig = ContextLimitConfig()
     """Token budget of the context."""
@@ -180,11 +182,11 @@ class ConversationConfig(Config):
 class Sampling(Config):
     """How the model is asked."""
 
-    temperature: float | None = Field(None, ge=0, le=2)
+    temperature: float | None = Field(default=None, ge=0, le=2)
     """None leaves it to the provider."""
-    top_p: float | None = Field(None, gt=0, le=1)
+    top_p: float | None = Field(default=None, gt=0, le=1)
     """None leaves it to the provider."""
-    max_output_tokens: int = Field(1024, ge=1)
+    max_output_tokens: int = Field(default=1024, ge=1)
     """Tokens of one reply; also the default warning threshold of the context budget."""
     reasoning_effort: str | None = None
     """For reasoning models: low, medium, high, or what the provider takes."""
@@ -195,13 +197,13 @@ class Sampling(Config):
 class ToolPolicy(Config):
     """Limits and habits of the tool executor."""
 
-    max_tool_calls_per_step: int | None = Field(None, ge=1)
+    max_tool_calls_per_step: int | None = Field(default=None, ge=1)
     """Calls of one turn that are not rejected."""
-    max_tool_calls_per_task: int | None = Field(None, ge=0)
+    max_tool_calls_per_task: int | None = Field(default=None, ge=0)
     """Calls of one run, over all tools."""
-    default_max_calls_per_tool_per_task: int | None = Field(None, ge=0)
+    default_max_calls_per_tool_per_task: int | None = Field(default=None, ge=0)
     """Calls of each tool in one run, unless the tool has a limit of its own."""
-    default_max_consecutive_calls_with_same_args: int | None = Field(None, ge=1)
+    default_max_consecutive_calls_with_same_args: int | None = Field(default=None, ge=1)
     """The same call in consecutive turns, unless the tool has a limit of its own."""
     step_limit_message: str = "Not run: too many tool calls in one turn."
     """What the model reads."""
@@ -211,11 +213,11 @@ class ToolPolicy(Config):
     """What the model reads."""
     same_args_message: str = "Not run: this very call was just made. Use its result or change it."
     """What the model reads."""
-    tool_timeout: float | None = Field(60.0, gt=0)
+    tool_timeout: float | None = Field(default=60.0, gt=0)
     """Seconds one call may take, unless the tool has its own; None waits for ever."""
     parallel_tools: bool = True
     """Run the calls of one turn side by side."""
-    max_result_chars: int | None = Field(20_000, ge=100)
+    max_result_chars: int | None = Field(default=20_000, ge=100)
     """Characters of a result the model sees; the rest is cut, and said so."""
     repair_arguments: bool = False
     """Mend arguments before they are validated; the rules applied are recorded."""
@@ -227,7 +229,7 @@ class ToolPolicy(Config):
     """Repair: other names declared in the schema as x-agentic-aliases."""
     fuzzy_match_single_missing_property: bool = True
     """Repair: the one unknown name stands for the one absent property, if alike enough."""
-    fuzzy_match_threshold: float = Field(0.72, ge=0, le=1)
+    fuzzy_match_threshold: float = Field(default=0.72, ge=0, le=1)
     """Similarity needed for that (difflib's ratio)."""
     apply_schema_defaults: bool = True
     """Repair: absent properties take the schema's default, if it fits the type."""
@@ -243,7 +245,7 @@ class RecoveryPolicy(Config):
     on_tool_error: Literal["allow", "rollback", "stop"] = "allow"
     """A failed call: show the error to the model, hide the exchange, or end the run."""
     on_truncation_error: Literal["rollback", "stop"] = "rollback"
-    """A provider error about cut arguments: hide the latest exchange and force the answer, or end."""
+    """A provider error about cut arguments: hide the exchange and force the answer, or end."""
     reset_after_success: bool = True
     """A turn with a successful tool sets the shared rollback counter to 0."""
 
@@ -253,7 +255,7 @@ class ContextPolicy(Config):
 
     context_policy: Literal["none", "keep_newest"] = "none"
     """none shows everything; keep_newest shows only the newest tool results."""
-    keep_tool_results: int = Field(5, ge=1)
+    keep_tool_results: int = Field(default=5, ge=1)
     """How many tool results keep_newest shows; the rest read "omitted"."""
 
 
@@ -269,17 +271,17 @@ class AnswerPolicy(Config):
 class RetryPolicy(Config):
     """Retries of a model call: the only layer that retries."""
 
-    attempts: int = Field(3, ge=1)
+    attempts: int = Field(default=3, ge=1)
     """Requests in all for one call; 1 is no retry."""
-    backoff: float = Field(0.5, ge=0)
+    backoff: float = Field(default=0.5, ge=0)
     """Seconds before the first retry; doubles each time."""
-    max_backoff: float = Field(30.0, ge=0)
+    max_backoff: float = Field(default=30.0, ge=0)
     """Seconds, the longest wait between two requests."""
-    jitter: float = Field(0.25, ge=0, le=1)
+    jitter: float = Field(default=0.25, ge=0, le=1)
     """Share of the wait that is random."""
-    request_timeout: float = Field(120.0, gt=0)
+    request_timeout: float = Field(default=120.0, gt=0)
     """Seconds for one request, trickling replies included."""
-    call_deadline: float = Field(600.0, gt=0)
+    call_deadline: float = Field(default=600.0, gt=0)
     """Seconds for all requests and waits of one call."""
 
 

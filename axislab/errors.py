@@ -6,7 +6,8 @@ AxislabError
 ├── ConversationError
 │   ├── OperationRefused (RuntimeError) the operation is not possible in this stage
 │   ├── InvalidMessage (ValueError)     the message does not belong here
-│   └── TemplateError (KeyError)        a prompt template names something other than {task}
+│   ├── TemplateError (KeyError)        a prompt template names something other than {task}
+│   └── HookError (RuntimeError)        a hook or rule of the user raised
 ├── TransitionNotAllowed (ValueError)   a state machine has no such arrow
 ├── MachineError (ValueError)           a table of rules that cannot be a state machine
 ├── ToolError                           a tool says that it failed; the model sees it
@@ -55,6 +56,10 @@ class TemplateError(ConversationError, KeyError):
 
     def __str__(self) -> str:
         return str(self.args[0]) if self.args else ""
+
+
+class HookError(ConversationError, RuntimeError):
+    """A hook or rule of the user raised; its own exception is the cause."""
 
 
 class TransitionNotAllowed(AxislabError, ValueError):

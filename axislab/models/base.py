@@ -17,7 +17,7 @@ class ModelRequest:
     messages: Sequence[Message]
     """The visible messages, rendered for the call; no markers."""
     tools: tuple[ToolSpec, ...] = ()
-    sampling: Sampling = field(default_factory=Sampling)
+    sampling: Sampling = field(default_factory=lambda: Sampling())
     purpose: str = "main_loop"
     """What the call is for; never sent to a provider."""
     draw: str = ""

@@ -1,0 +1,1 @@
+"""axislab: a Jupyter-first research toolkit for LLM agents."""

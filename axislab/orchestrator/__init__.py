@@ -1,0 +1,1 @@
+"""The loop that drives a conversation with a model and its tools."""

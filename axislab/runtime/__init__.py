@@ -1,0 +1,1 @@
+"""The conversation runtime: what a reply leads to, decided purely."""

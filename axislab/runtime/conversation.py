@@ -1,0 +1,326 @@
+"""ConversationRuntime: one conversation, driven by operations that are each all or nothing.
+
+Source: seed 000 and spec sections 2 to 11. The runtime awaits nothing, logs nothing, reads no
+clock and knows no model. An operation that is refused raises and leaves no trace of itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, TypeVar
+
+from axislab.errors import (
+    ConversationError,
+    HookError,
+    InvalidMessage,
+    OperationRefused,
+)
+from axislab.messages import Json, Message, Role
+from axislab.runtime import apply, results
+from axislab.runtime.base import Conversation
+from axislab.runtime.budget import (
+    ContextBudget,
+)
+from axislab.runtime.decisions import (
+    Decision,
+    RuleReport,
+    Turn,
+    decide,
+    explain,
+)
+from axislab.runtime.info import ConversationStepResult
+from axislab.runtime.markers import Marker, Rollback, parse_marker
+from axislab.runtime.prompts import force_prompt, render_task
+from axislab.runtime.stages import (
+    REOPENABLE,
+    RollbackReason,
+    StepAction,
+)
+from axislab.runtime.stages import ConversationStage as Stage
+from axislab.runtime.state import Draft
+
+T = TypeVar("T")
+
+
+class ConversationRuntime(Conversation):
+    """One conversation under one config; see `Conversation` for how it is made and read."""
+
+    def initialize_conversation(self, task: str) -> ConversationStepResult:
+        """Write the system message and the task.
+
+        Raises:
+            OperationRefused: Something was appended before.
+            TemplateError: The template names something other than {task}.
+        """
+        if self._state.transcript.full_count:
+            raise OperationRefused(
+                "the conversation has already begun; use reset() or a new ConversationRuntime"
+            )
+        text = render_task(self.config.user_prompt_template, task)
+        draft = Draft(self._state)
+        if self.config.system_prompt:
+            draft.append(Message.system(self.config.system_prompt))
+            draft.move(Stage.SYSTEM_MESSAGE_SET)
+        draft.append(Message.user(text))
+        draft.move(Stage.INITIAL_USER)
+        info = self._check_turns(draft)
+        return self._commit("initialize", draft, info)
+
+    def apply_assistant_message(
+        self, message: Message, finish_reason: str | None = None
+    ) -> ConversationStepResult:
+        """Append a reply and do what the decision chain says.
+
+        Raises:
+            InvalidMessage: Not an assistant message.
+            OperationRefused: No reply is awaited.
+            HookError: A hook, rule or estimator of the user raised.
+        """
+        draft, turn = self._receive(message, finish_reason)
+        decision = _guarded(lambda: decide(turn))
+        info = apply.decision(self._context(), draft, turn, decision)
+        return self._commit("assistant", draft, info, decision=decision)
+
+    def explain(self, message: Message, finish_reason: str | None = None) -> tuple[RuleReport, ...]:
+        """What every rule would say about a reply, in order; nothing changes.
+
+        Raises:
+            InvalidMessage: Not an assistant message.
+            OperationRefused: No reply is awaited.
+        """
+        _, turn = self._receive(message, finish_reason)
+        return _guarded(lambda: explain(turn))
+
+    def apply_batch_tool_messages(
+        self,
+        messages: Sequence[Message],
+        *,
+        tools_exhausted: bool = False,
+        rejected_ids: Collection[str] | None = None,
+    ) -> ConversationStepResult:
+        """Append the results of all pending calls.
+
+        Args:
+            messages: One tool message for each pending call, in any order; it is kept.
+            tools_exhausted: No tool can be called any more: the final answer is forced.
+            rejected_ids: Calls that were not run.
+
+        Raises:
+            InvalidMessage: The messages do not answer the pending calls one to one.
+            OperationRefused: No results are awaited.
+        """
+        named = results.check(messages, self._state.pending)
+        if self._state.stage is not Stage.TOOL_CALLS:
+            raise OperationRefused(f"no tool results are awaited in stage {self._state.stage!s}")
+        if self.config.agg_reject_tool_message and rejected_ids:
+            named = results.merge_rejected(named, frozenset(rejected_ids))
+        draft = Draft(self._state)
+        for message in named:
+            draft.append(message)
+        draft.set(pending=())
+        draft.move(Stage.TOOL_MESSAGES)
+        info = apply.after_tools(self._context(), draft, tools_exhausted=tools_exhausted)
+        return self._commit("tools", draft, info or self._check_turns(draft))
+
+    def rollback_assistant_tool_calls(
+        self, reason: str = RollbackReason.DUPLICATE_QUERY
+    ) -> ConversationStepResult | None:
+        """Hide the message whose calls are pending, and ask again.
+
+        Returns:
+            None, with nothing changed, if rollbacks are off or used up.
+
+        Raises:
+            OperationRefused: No calls are pending.
+        """
+        if self._state.stage is not Stage.TOOL_CALLS:
+            raise OperationRefused(f"no tool calls are pending in stage {self._state.stage!s}")
+        if self._state.rollbacks >= self.config.assistant_rollback.max_rollbacks:
+            return None
+        draft = Draft(self._state)
+        info = apply.roll_back(draft, str(reason), self._state.received_in)
+        draft.set(pending=())
+        return self._commit("rollback_tool_calls", draft, info)
+
+    def rollback_latest_tool_exchange_and_force_finalize(
+        self, reason: str = RollbackReason.TOKEN_EXHAUSTION
+    ) -> ConversationStepResult | None:
+        """Hide the newest calls with their results and force the final answer.
+
+        Returns:
+            None, with nothing changed, if the visible list does not end in such an exchange.
+
+        Raises:
+            OperationRefused: No reply is awaited.
+        """
+        self._require_call_model("rolling back the latest exchange")
+        draft = Draft(self._state)
+        info = apply.roll_back_exchange(self._context(), draft, str(reason))
+        return None if info is None else self._commit("rollback_latest_exchange", draft, info)
+
+    def force_finalize_due_to_context_limit_after_error(
+        self, error_info: Mapping[str, Json] | None = None
+    ) -> ConversationStepResult:
+        """Recover from a provider's context error: hide the newest exchange, force the answer.
+
+        In the forced round nothing changes; info says so, and the conversation cannot be saved.
+
+        Raises:
+            OperationRefused: The conversation has not begun, waits for tools, or has ended.
+        """
+        self._require_call_model("recovering from a context error")
+        draft = Draft(self._state)
+        info = apply.after_error(self._context(), draft, error_info)
+        return self._commit("force_finalize_after_error", draft, info)
+
+    def record_observed_prompt_tokens(self, view: Sequence[Message], tokens: int) -> bool:
+        """Learn from the prompt tokens a provider counted.
+
+        Args:
+            view: The messages that were sent; anything but the current visible list is ignored.
+            tokens: What the provider counted.
+
+        Returns:
+            True if the calibration changed.
+        """
+        usable = self._budget.calibrates and isinstance(tokens, int) and tokens > 0
+        transcript = self._state.transcript
+        if not usable or not transcript.visible.same_as(view):
+            return False
+        raw = self._budget.raw(transcript)
+        draft = Draft(self._state)
+        draft.set(
+            calibration=self._state.calibration.observe(
+                raw=raw, count=transcript.visible_count, observed=tokens
+            )
+        )
+        self._state = draft.state
+        return True
+
+    def reset_rollback_counter(self) -> None:
+        """Set the shared counter of consecutive rollbacks to 0."""
+        draft = Draft(self._state)
+        draft.set(rollbacks=0)
+        self._state = draft.state
+
+    def append_marker(self, marker: Marker) -> ConversationStepResult:
+        """Hide or replace part of the history, checked.
+
+        Raises:
+            OperationRefused: A reply is not awaited, or the marker would touch the system
+                message or the task, part a call from its result, or lies out of range.
+        """
+        self._require_call_model("appending a marker")
+        self._state.transcript.checked(marker)
+        draft = Draft(self._state)
+        draft.mark(marker)
+        return self._commit("marker", draft, {})
+
+    def append_raw_marker(self, message: Message) -> ConversationStepResult:
+        """Append a marker message as it stands: for imports and replays, without any check.
+
+        Raises:
+            InvalidMessage: Not a message of role ConversationRuntime.
+        """
+        if message.role is not Role.RUNTIME:
+            raise InvalidMessage(f"a marker has role ConversationRuntime, got {message.role!s}")
+        marker = parse_marker(message)
+        draft = Draft(self._state)
+        draft.mark_raw(message, spliced=marker is not None and not isinstance(marker, Rollback))
+        return self._commit("marker", draft, {})
+
+    def reopen_after_context_reset(self) -> ConversationStepResult:
+        """Go on from the task after a discard; the turn count stays.
+
+        Raises:
+            OperationRefused: The conversation has not begun or has ended.
+        """
+        if self._state.stage not in REOPENABLE:
+            raise OperationRefused(
+                f"only a conversation that has begun and not ended can be reopened, "
+                f"not one in stage {self._state.stage!s}"
+            )
+        draft = Draft(self._state)
+        draft.path.append(Stage.INITIAL_USER)
+        draft.set(
+            stage=Stage.INITIAL_USER,
+            pending=(),
+            rollbacks=0,
+            trigger=None,
+            force_prompted=False,
+        )
+        return self._commit("reopen", draft, {})
+
+    # Inside ----------------------------------------------------------------------------------
+
+    def _context(self) -> apply.Context:
+        return apply.Context(
+            config=self.config,
+            budget=self._budget,
+            prompt=force_prompt(self.config),
+            max_turns=self._max_turns,
+        )
+
+    def _check_turns(self, draft: Draft) -> dict[str, Any]:
+        return apply.check_turns(self._context(), draft)
+
+    def _require_call_model(self, what: str) -> None:
+        if self.action is not StepAction.CALL_MODEL:
+            raise OperationRefused(
+                f"{what} is possible only while a reply is awaited, not in stage "
+                f"{self._state.stage!s}"
+            )
+
+    def _receive(self, message: Message, finish_reason: str | None) -> tuple[Draft, Turn]:
+        if message.role is not Role.ASSISTANT:
+            raise InvalidMessage(f"a reply has role 'assistant', got {message.role!s}")
+        self._require_call_model("taking a reply")
+        prior = self._state.stage
+        draft = Draft(self._state)
+        draft.append(message)
+        draft.set(turn_idx=draft.state.turn_idx + 1, received_in=prior)
+        draft.move(Stage.RECEIVED)
+        turn = Turn(
+            message=message,
+            prior=prior,
+            config=self.config,
+            detector=self._detector,
+            finish_reason=finish_reason,
+            rollbacks=self._state.rollbacks,
+            reprompts=self._state.reprompts,
+            force_prompted=self._state.force_prompted,
+            budget=self._budget_after(draft),
+            direct_answer=self._direct_answer,
+            wants_final_prompt=self._wants_final_prompt,
+            chain=self.chain,
+        )
+        return draft, turn
+
+    def _budget_after(self, draft: Draft) -> ContextBudget | None:
+        if not self._budget.active or not self.config.context_limit.min_tokens_for_generation:
+            return None
+        return self._budget.generation(draft.state.transcript, draft.state.calibration)
+
+    def _commit(
+        self,
+        operation: str,
+        draft: Draft,
+        info: Mapping[str, Any],
+        *,
+        decision: Decision | None = None,
+    ) -> ConversationStepResult:
+        result = results.step_result(operation, draft, info, decision=decision)
+        self._state = draft.state
+        return result
+
+
+def _guarded(call: Callable[[], T]) -> T:
+    """Run rules and hooks, which may be the user's; what they raise becomes one HookError."""
+    try:
+        return call()
+    except ConversationError:
+        raise
+    except Exception as problem:
+        raise HookError(
+            f"a rule or hook of the decision chain raised {type(problem).__name__}: {problem}"
+        ) from problem

@@ -1,0 +1,1 @@
+"""Widgets that show runs live, each with a static HTML fallback."""

@@ -1,0 +1,1 @@
+"""Runs case files against the public API and counts what holds."""
