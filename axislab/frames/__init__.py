@@ -1,0 +1,1 @@
+"""Everything a researcher counts, as pandas frames."""

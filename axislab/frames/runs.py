@@ -1,0 +1,212 @@
+"""runs_df: one row a run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from axislab.events import (
+    ModelRequested,
+    PhaseChanged,
+    StepTaken,
+)
+from axislab.frames.columns import Column, Table, documented
+from axislab.frames.source import RunsLike, runs_of
+from axislab.frames.tools import tool_rows
+from axislab.messages import ToolStatus, Usage
+from axislab.runtime.markers import Rollback, parse_marker
+from axislab.trace.run import Run
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True, slots=True)
+class RunRow:
+    """One run, and its lines that are counted."""
+
+    run: Run
+    requests: Sequence[Mapping[str, Any]]
+    tools: Sequence[Mapping[str, Any]]
+    usage: Usage
+    phases: Mapping[str, float | None]
+    """Seconds in each phase the run was in; unknown where one was not measured."""
+
+    def seconds_in(self, phase: str) -> float | None:
+        """Seconds spent in a phase; unknown if phases were not recorded."""
+        return self.phases.get(phase, 0.0) if self.phases else None
+
+    def tools_that(self, status: str) -> int:
+        """Tool calls that ended so."""
+        return sum(t.get("status") == status for t in self.tools)
+
+    def header(self, *path: str) -> object:
+        """A value in the header; None where it is absent."""
+        value: object = self.run.trace.header
+        for key in path:
+            value = value.get(key) if isinstance(value, Mapping) else None
+        return value
+
+
+def run_rows(run: Run) -> list[RunRow]:
+    """The one row of a run."""
+    return [
+        RunRow(
+            run,
+            requests=[r.data for r in list(run.trace.of(ModelRequested.kind))],
+            tools=[row.data for row in tool_rows(run)],
+            usage=run.usage,
+            phases=_phases(run),
+        )
+    ]
+
+
+def _phases(run: Run) -> dict[str, float | None]:
+    seconds: dict[str, float | None] = {}
+    for record in list(run.trace.of(PhaseChanged.kind)):
+        phase, took = record.data.get("source"), record.data.get("seconds")
+        if phase is not None:
+            before = seconds.get(phase, 0.0)
+            seconds[phase] = None if took is None or before is None else before + took
+    return seconds
+
+
+def _rollbacks(row: RunRow) -> int:
+    return sum(isinstance(parse_marker(m), Rollback) for m in row.run.trace.full)
+
+
+def _final_stage(row: RunRow) -> object:
+    steps = row.run.trace.of(StepTaken.kind)
+    return steps[-1].data.get("stage") if steps else None
+
+
+def _started(row: RunRow) -> str | None:
+    return row.run.started or None
+
+
+def _completed(row: RunRow) -> str | None:
+    finished = row.run.trace.finished
+    return None if finished is None else finished.time
+
+
+def _profile(row: RunRow) -> object:
+    profile = row.header("model_info", "profile")
+    return profile.get("name") if isinstance(profile, Mapping) else profile
+
+
+def _on_run(name: str) -> Any:
+    return lambda row: getattr(row.run, name)
+
+
+def _usage(name: str) -> Any:
+    return lambda row: getattr(row.usage, name)
+
+
+RUNS: Table[RunRow] = Table(
+    "runs",
+    (
+        Column("study", "string", "Study the run belongs to.", _on_run("study")),
+        Column(
+            "kind", "string", "Kind of the task.", lambda r: r.header("task", "metadata", "kind")
+        ),
+        Column(
+            "cluster",
+            "string",
+            "Tasks of one cluster are not independent.",
+            lambda r: r.header("task", "metadata", "cluster"),
+        ),
+        Column("status", "string", "COMPLETED, FAILED, INTERRUPTED and others.", _on_run("status")),
+        Column("done_reason", "string", "Why the conversation ended.", _on_run("done_reason")),
+        Column("answer", "string", "Answer found; NA if none.", _on_run("answer")),
+        Column("answer_status", "string", "ok, format_error, no_answer.", _on_run("answer_status")),
+        Column("expected", "string", "Answer wanted; NA if not known.", _on_run("expected")),
+        Column("correct", "boolean", "The scorer's verdict; NA without one.", _on_run("correct")),
+        Column("score", "Float64", "The scorer's score.", _on_run("score")),
+        Column("final_stage", "string", "Stage after the last step.", _final_stage),
+        Column("error_kind", "string", "Kind of the error that ended it.", _on_run("error_kind")),
+        Column("steps", "Int64", "Steps of the conversation runtime.", _on_run("steps")),
+        Column("turns", "Int64", "Assistant turns that count.", _on_run("turns")),
+        Column("rollbacks", "Int64", "Rollback markers.", _rollbacks),
+        Column(
+            "model_calls",
+            "Int64",
+            "Model calls, retries not counted.",
+            lambda r: len({q.get("call") for q in r.requests}),
+        ),
+        Column("requests", "Int64", "Requests, retries counted.", lambda r: len(r.requests)),
+        Column(
+            "failed_requests",
+            "Int64",
+            "Requests without a reply.",
+            lambda r: sum(q.get("outcome") != "ok" for q in r.requests),
+        ),
+        Column(
+            "input_tokens",
+            "Int64",
+            "Prompt tokens; NA if any is unknown.",
+            _usage("input_tokens"),
+        ),
+        Column("output_tokens", "Int64", "Reply tokens; NA likewise.", _usage("output_tokens")),
+        Column(
+            "cached_tokens", "Int64", "Input read from cache; NA likewise.", _usage("cached_tokens")
+        ),
+        Column("reasoning_tokens", "Int64", "Thinking; NA likewise.", _usage("reasoning_tokens")),
+        Column("cost_usd", "Float64", "Price; NA if one reply's is unknown.", _on_run("cost_usd")),
+        Column(
+            "tool_calls", "Int64", "Tool calls, rejected ones included.", lambda r: len(r.tools)
+        ),
+        Column(
+            "tool_failures",
+            "Int64",
+            "Tool calls that failed.",
+            lambda r: r.tools_that(ToolStatus.FAILED),
+        ),
+        Column(
+            "tool_rejections",
+            "Int64",
+            "Tool calls that were not run.",
+            lambda r: r.tools_that(ToolStatus.REJECTED),
+        ),
+        Column("seconds", "Float64", "Seconds the run took.", _on_run("seconds")),
+        Column(
+            "seconds_thinking",
+            "Float64",
+            "Seconds waiting for the model.",
+            lambda r: r.seconds_in("THINKING"),
+        ),
+        Column(
+            "seconds_tool_calling",
+            "Float64",
+            "Seconds checking and running tools.",
+            lambda r: r.seconds_in("TOOL_CALLING"),
+        ),
+        Column(
+            "seconds_observing",
+            "Float64",
+            "Seconds recording results.",
+            lambda r: r.seconds_in("OBSERVING"),
+        ),
+        Column("started_at", "datetime64[us, UTC]", "Time of the first line.", _started),
+        Column("completed_at", "datetime64[us, UTC]", "Time of the end; NA if open.", _completed),
+        Column("recipe_fingerprint", "string", "Recipe used.", _on_run("recipe_fingerprint")),
+        Column("profile", "string", "Failure profile of a simulated model.", _profile),
+        Column("parent", "string", "Run this one was forked from.", _on_run("parent")),
+        Column("fork_step", "Int64", "Step it was forked at.", _on_run("fork_step")),
+    ),
+    run_rows,
+)
+
+
+@documented(RUNS)
+def runs_df(data: RunsLike) -> pd.DataFrame:
+    """One row a run: how it ended, and what it used.
+
+    Args:
+        data: A run, runs, a study, or the path of a trace or folder.
+
+    Examples:
+        >>> runs_df([]).groupby(["arm", "simulated"]).correct.mean().empty
+        True
+    """
+    return RUNS.frame(runs_of(data))
