@@ -1,0 +1,239 @@
+"""The one exit to a model: a request is timed, bounded, recorded and, if that helps, repeated."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Final, Protocol
+
+from axislab.config import RetryPolicy
+from axislab.errors import ErrorKind, ModelError
+from axislab.events import Emit, ModelRequested
+from axislab.messages import Usage
+from axislab.models.base import ChatModel, ModelReply, ModelRequest
+from axislab.models.classify import classify
+
+RETRIED: Final[Mapping[ErrorKind, bool]] = MappingProxyType(
+    {
+        ErrorKind.TIMEOUT: True,
+        ErrorKind.CONNECTION: True,
+        ErrorKind.RATE_LIMIT: True,
+        ErrorKind.SERVER: True,
+        ErrorKind.OVERLOADED: True,
+        ErrorKind.MALFORMED_REPLY: True,
+        ErrorKind.QUOTA: False,
+        ErrorKind.CONTEXT_LIMIT: False,
+        ErrorKind.TRUNCATED: False,
+        ErrorKind.CONTENT_POLICY: False,
+        ErrorKind.AUTH: False,
+        ErrorKind.MISSING_KEY: False,
+        ErrorKind.NOT_FOUND: False,
+        ErrorKind.BAD_REQUEST: False,
+        ErrorKind.CANCELLED: False,
+        ErrorKind.UNKNOWN: False,
+    }
+)
+"""Which kinds of error the same request may survive on another try."""
+
+CANCELLED: Final = "cancelled"
+"""Outcome of a request that our side gave up."""
+
+_MOST_DOUBLINGS: Final = 30
+
+
+class Chance(Protocol):
+    """Where jitter comes from: `random.Random` is one."""
+
+    def random(self) -> float:
+        """A number from 0 up to 1."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Outcome:
+    """What one request came to."""
+
+    latency: float
+    result: ModelReply | ModelError
+
+
+async def call_model(
+    model: ChatModel,
+    request: ModelRequest,
+    *,
+    retry: RetryPolicy,
+    emit: Emit,
+    call: int,
+    step: int,
+    estimated: int | None = None,
+    sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
+    rng: Chance = random,
+    clock: Callable[[], float] = time.monotonic,
+) -> ModelReply:
+    """Ask a model until it replies or asking again is of no use; the only layer that retries.
+
+    Args:
+        model: Whom to ask.
+        request: What; attempts after the first get a draw key of their own.
+        retry: How often, how long.
+        emit: Hears one ModelRequested for every request, failed ones included.
+        call: Number of the call within the run.
+        step: Number of the step the reply leads to.
+        estimated: Tokens the budget expects the prompt to have.
+        sleep: Waits between requests.
+        rng: Jitter of the waits.
+        clock: Seconds, for latencies and the deadline.
+
+    Raises:
+        ModelError: The last request's error. Nothing else a model raises gets out, except what
+            ends the task or the process.
+    """
+    call_ = _Call(model, request, retry=retry, emit=emit, call=call, step=step, estimated=estimated)
+    deadline = clock() + retry.call_deadline
+    for attempt in range(1, retry.attempts + 1):
+        seconds = min(retry.request_timeout, max(0.0, deadline - clock()))
+        outcome = await call_.attempt(attempt, seconds=seconds, clock=clock)
+        if not isinstance(outcome.result, ModelError):
+            call_.record(attempt, outcome.latency, outcome.result)
+            return outcome.result
+        wait = None
+        if attempt < retry.attempts:
+            wait = next_wait(outcome.result, attempt=attempt, retry=retry, rng=rng)
+        if wait is not None and clock() + wait >= deadline:
+            wait = None
+        call_.record(attempt, outcome.latency, outcome.result, retry_in=wait)
+        if wait is None:
+            raise outcome.result
+        await sleep(wait)
+    raise AssertionError("unreachable: the last attempt returns or raises")
+
+
+def next_wait(error: ModelError, *, attempt: int, retry: RetryPolicy, rng: Chance) -> float | None:
+    """Seconds until the next request, or None if it could not help.
+
+    Args:
+        error: What the last request came to; what it asks to wait is honoured.
+        attempt: Number of that request, from 1.
+        retry: Backoff and its bounds.
+        rng: Jitter.
+    """
+    if not RETRIED[error.kind]:
+        return None
+    doubled = retry.backoff * 2.0 ** min(attempt - 1, _MOST_DOUBLINGS)
+    chance = rng.random()
+    wait = min(retry.max_backoff, doubled) * (1 - retry.jitter * chance)
+    if error.retry_after is not None:
+        # Never earlier than asked; a little later, so that parallel runs do not come back as one.
+        wait = max(wait, error.retry_after + retry.jitter * retry.backoff * chance)
+    return wait
+
+
+class _Call:
+    """One call of `call_model`: what all its requests share."""
+
+    def __init__(
+        self,
+        model: ChatModel,
+        request: ModelRequest,
+        *,
+        retry: RetryPolicy,
+        emit: Emit,
+        call: int,
+        step: int,
+        estimated: int | None,
+    ) -> None:
+        self.model = model
+        self.request = request
+        self.retry = retry
+        self.emit = emit
+        self.call = call
+        self.step = step
+        self.estimated = estimated
+
+    async def attempt(self, number: int, *, seconds: float, clock: Callable[[], float]) -> _Outcome:
+        """One request; all that can go wrong with it is in the outcome."""
+        request = self.request
+        if number > 1:
+            request = replace(request, draw=f"{request.draw}#{number}")
+        started = clock()
+        cancelled_before = _cancellations()
+        limit = asyncio.timeout(seconds)
+        try:
+            async with limit:
+                reply = await self.model.complete(request)
+        except Exception as problem:  # a user's own model may raise anything
+            latency = clock() - started
+            if limit.expired():
+                return _Outcome(latency=latency, result=self._late(problem, seconds))
+            if _cancellations() > cancelled_before:
+                # The model made an error of its own of our giving up.
+                self.record(number, latency, None)
+                raise asyncio.CancelledError from problem
+            return _Outcome(latency=latency, result=classify(problem, model=self.model.name))
+        except BaseException:
+            self.record(number, clock() - started, None)
+            raise
+        latency = clock() - started
+        if not isinstance(reply, ModelReply):
+            return _Outcome(latency=latency, result=self._no_reply(reply))
+        return _Outcome(latency=latency, result=replace(reply, latency=reply.latency or latency))
+
+    def record(
+        self,
+        attempt: int,
+        latency: float,
+        result: ModelReply | ModelError | None,
+        *,
+        retry_in: float | None = None,
+    ) -> None:
+        """Say what became of a request; no result is one that was given up."""
+        error = result if isinstance(result, ModelError) else None
+        reply = result if isinstance(result, ModelReply) else None
+        usage = (reply.usage if reply else None) or Usage()
+        self.emit(
+            ModelRequested(
+                call=self.call,
+                attempt=attempt,
+                purpose=self.request.purpose,
+                step=self.step,
+                model=self.model.name,
+                outcome=str(error.kind) if error else "ok" if reply else CANCELLED,
+                latency=latency,
+                finish_reason=reply.finish_reason if reply else None,
+                input_tokens=usage.input_tokens,
+                output_tokens=usage.output_tokens,
+                cached_tokens=usage.cached_tokens,
+                reasoning_tokens=usage.reasoning_tokens,
+                usage_estimated=True if usage.estimated else None,
+                cost_usd=reply.cost_usd if reply else None,
+                cost_missing=reply.cost_missing if reply else None,
+                request_id=reply.request_id if reply else None,
+                estimated_prompt_tokens=self.estimated,
+                error=str(error) if error else None,
+                retry_in=retry_in,
+            )
+        )
+
+    def _late(self, problem: Exception, seconds: float) -> ModelError:
+        whole = seconds < self.retry.request_timeout
+        knob = "call_deadline" if whole else "request_timeout"
+        return ModelError(
+            f"{self.model.name}: no complete answer in {seconds:.3g} s ({knob})",
+            kind=ErrorKind.TIMEOUT,
+            original=problem,
+        )
+
+    def _no_reply(self, reply: object) -> ModelError:
+        return ModelError(
+            f"{self.model.name}: complete() returned {type(reply).__name__!r}, "
+            "a ModelReply is wanted",
+            kind=ErrorKind.UNKNOWN,
+        )
+
+
+def _cancellations() -> int:
+    task = asyncio.current_task()
+    return task.cancelling() if task else 0

@@ -1,0 +1,161 @@
+"""Collects what an exception of a model call, and those under it, tell about what happened."""
+
+from __future__ import annotations
+
+import email.utils
+import math
+import re
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+_LONGEST: Final = 300
+_WRAPPERS: Final = frozenset(
+    {"litellm", "openai", "anthropic", "httpx", "httpcore", "aiohttp", "axislab"}
+)
+_PREFIX: Final = re.compile(r"^(?:(?:litellm\.)?[A-Za-z_]*(?:Error|Exception|Timeout)\s?[:-]\s+)+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """What is known of an exception and those under it."""
+
+    names: frozenset[str]
+    """Class names, bases included."""
+    status: int | None
+    """HTTP status that came over the wire."""
+    claimed: int | None
+    """Status the outermost exception carries; litellm makes some up."""
+    codes: frozenset[str]
+    """The provider's own codes and types."""
+    text: str
+    """All messages."""
+    message: str
+    """The one to show."""
+    headers: Mapping[str, str]
+
+
+def chain(problem: BaseException) -> Iterator[BaseException]:
+    """The exception and those it was made from, outermost first."""
+    seen: set[int] = set()
+    link: BaseException | None = problem
+    while link is not None and id(link) not in seen:
+        seen.add(id(link))
+        yield link
+        cause = link.__cause__ or getattr(link, "original_exception", None)
+        # A context is evidence only where a client library wraps; elsewhere it may be anything.
+        if cause is None and type(link).__module__.partition(".")[0] in _WRAPPERS:
+            cause = link.__context__
+        link = cause if isinstance(cause, BaseException) else None
+
+
+def collect(problem: BaseException) -> Evidence:
+    """Collect what the exception and those under it tell."""
+    links = list(chain(problem))
+    bodies = [body for link in links for body in _bodies(link)]
+    texts = list(dict.fromkeys(str(link) for link in links))
+    told = next((str(body["message"]) for body in bodies if body.get("message")), "")
+    return Evidence(
+        names=frozenset(cls.__name__ for link in links for cls in type(link).__mro__),
+        status=next((s for s in map(_wire_status, links) if s is not None), None),
+        claimed=_integer(getattr(problem, "status_code", None)),
+        codes=frozenset(_codes(links, bodies)),
+        text="\n".join([*texts, told]),
+        message=_shorten(told or _own_words(problem)),
+        headers=_headers(links),
+    )
+
+
+def _own_words(problem: BaseException) -> str:
+    """What it says, with its type where that tells more than a wrapper's."""
+    text = str(problem)
+    if type(problem).__module__.partition(".")[0] in _WRAPPERS:
+        return _PREFIX.sub("", text) or type(problem).__name__
+    return f"{type(problem).__name__}: {text}" if text else type(problem).__name__
+
+
+def _bodies(link: BaseException) -> Iterator[Mapping[str, Any]]:
+    body = getattr(link, "body", None)
+    while isinstance(body, Mapping):
+        yield body
+        body = body.get("error") or body.get("innererror")
+
+
+def _codes(links: Iterable[BaseException], bodies: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    for link in links:
+        yield from (str(getattr(link, name, None) or "") for name in ("code", "type"))
+    for body in bodies:
+        yield from (str(body.get(name) or "") for name in ("code", "type", "status"))
+
+
+def _wire_status(link: BaseException) -> int | None:
+    names = {cls.__name__ for cls in type(link).__mro__}
+    if names & {"HTTPStatusError", "APIStatusError"} and not _is_litellm(link):
+        return _integer(getattr(getattr(link, "response", None), "status_code", None))
+    if "ClientResponseError" in names:
+        return _integer(getattr(link, "status", None))
+    return None
+
+
+def _is_litellm(link: BaseException) -> bool:
+    return type(link).__module__.startswith("litellm.exceptions")  # makes statuses up
+
+
+def _integer(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _headers(links: Iterable[BaseException]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for link in links:
+        for source in (
+            getattr(link, "litellm_response_headers", None),
+            getattr(getattr(link, "response", None), "headers", None),
+        ):
+            if isinstance(source, Mapping):
+                for name, value in source.items():
+                    found.setdefault(str(name).lower(), str(value))
+    return found
+
+
+def _shorten(text: str) -> str:
+    text = " ".join(text.split("Traceback (most recent call last)")[0].split())
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+
+
+_WAIT: Final = re.compile(
+    r"(?:try|retry)(?: again)? in (?:(?P<h>\d+)h)?(?:(?P<m>\d+)m(?!s))?"
+    r"(?:(?P<s>\d+(?:\.\d+)?) ?s)?(?:(?P<ms>\d+(?:\.\d+)?) ?ms)?",
+    re.IGNORECASE,
+)
+_SECONDS: Final = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
+
+
+def retry_after(seen: Evidence, *, now: Callable[[], float] = time.time) -> float | None:
+    """Seconds the provider asks to wait, by its headers or else its words; None if it does not."""
+    in_ms = _float(seen.headers.get("retry-after-ms"))
+    if in_ms is not None:
+        return max(0.0, in_ms / 1000)
+    value = seen.headers.get("retry-after")
+    seconds = _float(value)
+    if seconds is not None:
+        return max(0.0, seconds)
+    if value:
+        try:
+            return max(0.0, email.utils.parsedate_to_datetime(value).timestamp() - now())
+        except (TypeError, ValueError):
+            pass
+    for found in _WAIT.finditer(seen.text):
+        parts = [float(v) * _SECONDS[k] for k, v in found.groupdict().items() if v]
+        if parts:
+            return sum(parts)
+    return None
+
+
+def _float(text: str | None) -> float | None:
+    try:
+        value = float(text or "")
+    except ValueError:
+        return None
+    return value if math.isfinite(value) else None

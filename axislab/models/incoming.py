@@ -1,0 +1,182 @@
+"""Turns what litellm returns into a ModelReply; what the provider did not say stays unknown."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from axislab.errors import ErrorKind, ModelError
+from axislab.messages import Json, ToolCall, Usage
+from axislab.models.base import ModelReply
+from axislab.models.outgoing import clean
+
+_PLAIN_STOPS: Final = frozenset(
+    {"stop", "end_turn", "stop_sequence", "complete", "eos", "eos_token"}
+)
+_OPEN_THOUGHT: Final = "<think>"
+
+
+@dataclass(slots=True)
+class RawReply:
+    """The provider's own JSON, where litellm shows it: litellm fills gaps, this does not."""
+
+    data: Mapping[str, Json] | None = None
+    """None where it was not seen, or is not shaped like a chat completion."""
+
+    def see(self, details: Mapping[str, Any]) -> None:
+        """Take it from what litellm hands to a `logger_fn`."""
+        text = details.get("original_response")
+        if details.get("log_event_type") != "post_api_call" or not isinstance(text, str):
+            return
+        try:
+            data = json.loads(text)
+        except (ValueError, RecursionError):
+            return
+        if isinstance(data, dict) and isinstance(data.get("choices"), list):
+            self.data = data
+
+    @property
+    def choice(self) -> Mapping[str, Json]:
+        """The first choice, or an empty one."""
+        choices = self.data.get("choices") if self.data else None
+        first = choices[0] if choices else None
+        return first if isinstance(first, Mapping) else {}
+
+    @property
+    def call_ids(self) -> list[str | None]:
+        """The ids of the tool calls as the provider gave them."""
+        message = self.choice.get("message")
+        calls = message.get("tool_calls") if isinstance(message, Mapping) else None
+        if not isinstance(calls, Sequence):
+            return []
+        ids = [call.get("id") if isinstance(call, Mapping) else None for call in calls]
+        return [value if isinstance(value, str) and value else None for value in ids]
+
+
+def read_reply(response: Any, *, model: str, raw: RawReply | None = None) -> ModelReply:
+    """The reply in a litellm response.
+
+    Args:
+        response: A litellm ModelResponse.
+        model: Named in errors.
+        raw: What the provider sent, if it was seen.
+
+    Raises:
+        ModelError: MALFORMED_REPLY, if there is no message in it.
+    """
+    raw = raw or RawReply()
+    choices = getattr(response, "choices", None) or ()
+    if not choices:
+        raise _malformed(model, "no choices")
+    choice = choices[0]
+    message = getattr(choice, "message", None)
+    if message is None:
+        raise _malformed(model, "a choice without a message")
+    text, reasoning = _texts(message)
+    calls = _calls(message, raw)
+    return ModelReply(
+        text=text,
+        reasoning=reasoning,
+        tool_calls=calls,
+        finish_reason=_finish_reason(choice, raw),
+        usage=_usage(response, raw, empty=not (text or reasoning or calls)),
+        request_id=_text(getattr(response, "id", None)),
+        model=_text(getattr(response, "model", None)),
+    )
+
+
+def _malformed(model: str, what: str) -> ModelError:
+    return ModelError(
+        f"{model}: the answer is no chat reply: {what}", kind=ErrorKind.MALFORMED_REPLY
+    )
+
+
+def _text(value: object) -> str | None:
+    return clean(value) if isinstance(value, str) else None
+
+
+def _texts(message: Any) -> tuple[str | None, str | None]:
+    """Content and reasoning; a refusal counts as content, an unclosed thought as reasoning."""
+    text = _text(getattr(message, "content", None))
+    reasoning = _text(getattr(message, "reasoning_content", None))
+    if not text:
+        fields = getattr(message, "provider_specific_fields", None) or {}
+        refusal = getattr(message, "refusal", None) or fields.get("refusal")
+        text = _text(refusal) or text
+    if text and text.lstrip().startswith(_OPEN_THOUGHT) and "</think>" not in text:
+        thought = text.lstrip().removeprefix(_OPEN_THOUGHT)
+        return "", (reasoning or "") + thought
+    return text, reasoning
+
+
+def _calls(message: Any, raw: RawReply) -> tuple[ToolCall, ...]:
+    found = getattr(message, "tool_calls", None) or ()
+    if not found:
+        legacy = getattr(message, "function_call", None)
+        return (_call(legacy, provider_id=None),) if legacy is not None else ()
+    ids = [_text(getattr(item, "id", None)) or None for item in found]
+    told = raw.call_ids
+    if len(told) == len(ids):
+        ids = told  # litellm makes ids up where the provider gave none
+    return tuple(
+        _call(getattr(item, "function", None), provider_id=provider_id)
+        for item, provider_id in zip(found, ids, strict=True)
+    )
+
+
+def _call(function: Any, *, provider_id: str | None) -> ToolCall:
+    arguments = getattr(function, "arguments", None)
+    if arguments is None:
+        arguments = ""
+    elif not isinstance(arguments, str):
+        arguments = json.dumps(arguments, ensure_ascii=False)
+    return ToolCall(
+        id="",
+        name=_text(getattr(function, "name", None)) or "",
+        arguments=clean(arguments),
+        provider_id=provider_id,
+    )
+
+
+def _finish_reason(choice: Any, raw: RawReply) -> str | None:
+    """The reason in OpenAI's words where it is one of them; litellm calls all others "stop"."""
+    mapped = _text(getattr(choice, "finish_reason", None))
+    if mapped != "stop":
+        return mapped
+    fields = getattr(choice, "provider_specific_fields", None) or {}
+    told = raw.choice.get("finish_reason") if raw.choice else fields.get("native_finish_reason")
+    if not raw.choice and told is None:
+        return mapped
+    if not isinstance(told, str) or not told:
+        return None
+    return mapped if told.lower() in _PLAIN_STOPS else told
+
+
+def _usage(response: Any, raw: RawReply, *, empty: bool) -> Usage | None:
+    """The tokens reported; zeros that cannot be true are "not reported"."""
+    usage = getattr(response, "usage", None)
+    if usage is None or (raw.data is not None and not raw.data.get("usage")):
+        return None
+    got_in = _count(usage, "prompt_tokens") or None  # a prompt is never empty
+    got_out = _count(usage, "completion_tokens")
+    if got_out == 0 and (got_in is None or not empty):
+        got_out = None
+    if got_in is None and got_out is None:
+        return None
+    return Usage(
+        input_tokens=got_in,
+        output_tokens=got_out,
+        cached_tokens=_count(getattr(usage, "prompt_tokens_details", None), "cached_tokens"),
+        reasoning_tokens=_count(
+            getattr(usage, "completion_tokens_details", None), "reasoning_tokens"
+        ),
+    )
+
+
+def _count(holder: object, name: str) -> int | None:
+    value = holder.get(name) if isinstance(holder, Mapping) else getattr(holder, name, None)
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        return None
+    return value

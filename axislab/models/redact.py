@@ -1,0 +1,54 @@
+"""Keeps keys and credentials out of reprs, headers and error messages."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable
+from typing import Final
+from urllib.parse import urlsplit, urlunsplit
+
+MASK: Final = "***"
+_SECRET_NAME: Final = re.compile(
+    r"key|token(?!s|_id|iz)|secret|passw|credential|auth|cookie|header|signature", re.IGNORECASE
+)
+_SECRET_ENV: Final = re.compile(r"(API_?KEY|TOKEN|SECRET|PASSWORD|ACCESS_KEY(_ID)?)$")
+_KEY_SHAPES: Final = re.compile(
+    r"\b(?:sk|gsk|xai|hf)[-_][A-Za-z0-9_\-*.]{8,}|\bAIza[A-Za-z0-9_\-]{20,}"
+    r"|(?<=Bearer )[A-Za-z0-9._\-]{8,}"
+)
+_SHORTEST: Final = 4
+_SHORTEST_ENV: Final = 8
+"""Shorter texts are not masked: they would take half the message with them."""
+
+
+def is_secret_name(name: str) -> bool:
+    """Does a parameter of this name hold something that must not be shown?"""
+    return bool(_SECRET_NAME.search(name))
+
+
+def mask_url(url: str) -> str:
+    """The address with user, password and the values of its query masked."""
+    parts = urlsplit(url)
+    host = parts.netloc.rpartition("@")
+    netloc = f"{MASK}@{host[2]}" if host[1] else parts.netloc
+    query = re.sub(r"=[^&]*", f"={MASK}", parts.query)
+    return urlunsplit((parts.scheme, netloc, parts.path, query, ""))
+
+
+def url_secrets(url: str) -> list[str]:
+    """The parts of an address that `mask_url` hides."""
+    parts = urlsplit(url)
+    found = [parts.netloc.rpartition("@")[0], parts.username or "", parts.password or ""]
+    return [*found, *(value for value in re.findall(r"=([^&]+)", parts.query))]
+
+
+def redact(text: str, secrets: Iterable[str] = ()) -> str:
+    """The text without the given secrets, keys in the environment or anything shaped like a key."""
+    hidden = {secret for secret in secrets if len(secret) >= _SHORTEST}
+    for name, value in os.environ.items():
+        if len(value) >= _SHORTEST_ENV and _SECRET_ENV.search(name):
+            hidden.add(value)
+    for secret in sorted(hidden, key=len, reverse=True):
+        text = text.replace(secret, MASK)
+    return _KEY_SHAPES.sub(MASK, text)

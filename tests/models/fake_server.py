@@ -1,0 +1,185 @@
+"""A small server that speaks OpenAI's protocol, well and badly, for the tests of the adapter.
+
+The model's name picks the behaviour: `ok`, `tool`, `status-503`, `hang`, `seq-status-500-ok`, …
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+CONTEXT_TEXTS = {
+    "context-openai": "This model's maximum context length is 8192 tokens. However, your messages "
+    "resulted in 9001 tokens. Please reduce the length of the messages.",
+    "context-anthropic": "prompt is too long: 205000 tokens > 200000 maximum",
+    "context-dashscope": "Range of input length should be [1, 98304]",
+    "context-moonshot": "Invalid request: Your request exceeded model token limit: 8192",
+}
+USAGE = {"prompt_tokens": 11, "completion_tokens": 7, "total_tokens": 18}
+
+
+def completion(message: dict[str, Any], **choice: Any) -> dict[str, Any]:
+    """A chat completion around one message; `usage=None` leaves the usage out."""
+    usage = choice.pop("usage", USAGE)
+    extra = {"usage": usage} if usage else {}
+    inner = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", **message}}
+    return {
+        "id": "chatcmpl-1",
+        "object": "chat.completion",
+        "created": 1700000000,
+        "model": "fake-1",
+        "choices": [{**inner, **choice}],
+        **extra,
+    }
+
+
+def tool_call(arguments: object = '{"query": "axis"}', **call: Any) -> dict[str, Any]:
+    """One tool call of a message."""
+    function = {"name": "search", "arguments": arguments}
+    return {"id": "call_a", "type": "function", "function": function, **call}
+
+
+BODIES: dict[str, Any] = {
+    "ok": completion({"content": "Hello."}),
+    "tool": completion({"content": None, "tool_calls": [tool_call()]}, finish_reason="tool_calls"),
+    "tool-object": completion({"content": None, "tool_calls": [tool_call({"query": "axis"})]}),
+    "tool-null-id": completion({"content": None, "tool_calls": [tool_call(id=None)]}),
+    "tool-broken": completion({"content": None, "tool_calls": [tool_call('{"query": "ax')]}),
+    "tool-legacy": completion(
+        {"content": None, "function_call": {"name": "search", "arguments": "{}"}}
+    ),
+    "null": completion({"content": None}),
+    "empty": completion({"content": ""}),
+    "refusal": completion({"content": None, "refusal": "I cannot help with that."}),
+    "reasoning": completion({"content": "42", "reasoning_content": "6 * 7"}),
+    "think": completion({"content": "<think>6 * 7</think>42"}),
+    "think-open": completion({"content": "<think>6 * 7 is"}, finish_reason="length"),
+    "surrogate": completion({"content": "half: \ud83d"}),
+    "no-usage": completion({"content": "Hello."}, usage=None),
+    "zero-usage": completion({"content": "Hello."}, usage=dict.fromkeys(USAGE, 0)),
+    "details": completion(
+        {"content": "Hello."},
+        usage={
+            **USAGE,
+            "prompt_tokens_details": {"cached_tokens": 8},
+            "completion_tokens_details": {"reasoning_tokens": 5},
+        },
+    ),
+    "finish-null": completion({"content": "Hello."}, finish_reason=None),
+    "finish-odd": completion({"content": "Hello."}, finish_reason="engine_abort"),
+    "finish-eos": completion({"content": "Hello."}, finish_reason="eos_token"),
+    "no-choices": {**completion({"content": "Hello."}), "choices": []},
+    "no-message": {**completion({}), "choices": [{"index": 0, "finish_reason": "stop"}]},
+    "gpt-4o": completion({"content": "Hello."}),
+}
+
+
+class FakeServer(ThreadingHTTPServer):
+    """Listens on a free local port; `requests` holds every body it was sent."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.requests: list[dict[str, Any]] = []
+        self.keys: list[str] = []
+        self.stopped = threading.Event()
+        self.url = f"http://127.0.0.1:{self.server_address[1]}/v1"
+        threading.Thread(target=self.serve_forever, args=(0.05,), daemon=True).start()
+
+    def stop(self) -> None:
+        self.stopped.set()
+        self.shutdown()
+        self.server_close()
+
+    def count(self, model: str) -> int:
+        """Requests for this model so far."""
+        return sum(body["model"] == model for body in self.requests)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that went away is nothing to report."""
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: FakeServer
+    protocol_version = "HTTP/1.1"
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.server.requests.append(body)
+        self.server.keys.append(self.headers.get("Authorization", ""))
+        name = body["model"]
+        if name.startswith("fail-"):  # fail-STATUS-TIMES, then ok
+            _, status, times = name.split("-")
+            name = "ok" if self.server.count(name) > int(times) else f"status-{status}"
+        self.behave(name)
+
+    def behave(self, name: str) -> None:
+        if name in BODIES:
+            self.send(200, BODIES[name])
+        elif name in CONTEXT_TEXTS:
+            self.send(400, error(CONTEXT_TEXTS[name]))
+        elif name.startswith("status-"):
+            status, _, wait = name.removeprefix("status-").partition("-after-")
+            self.send(
+                int(status), error(f"Status {status}."), {"Retry-After": wait} if wait else {}
+            )
+        elif name.replace("-", "_") in dir(self):
+            getattr(self, name.replace("-", "_"))()
+        else:
+            self.send(404, error(f"The model `{name}` does not exist.", code="model_not_found"))
+
+    def quota(self) -> None:
+        self.send(429, error("You exceeded your current quota.", code="insufficient_quota"))
+
+    def arguments(self) -> None:
+        self.send(500, error("Failed to parse tool call arguments as JSON"))
+
+    def echo_key(self) -> None:
+        self.send(401, error("Incorrect key: " + self.headers.get("Authorization", "")))
+
+    def html(self) -> None:
+        self.raw(b"<!doctype html><title>Sign in</title>", "text/html")
+
+    def close(self) -> None:
+        self.close_connection = True
+
+    def hang(self) -> None:
+        self.server.stopped.wait(20)
+
+    def drip(self) -> None:
+        """A good answer, a byte at a time: a read timeout never fires."""
+        data = json.dumps(BODIES["ok"]).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        for index in range(len(data)):
+            if self.server.stopped.is_set():
+                return
+            self.wfile.write(data[index : index + 1])
+            time.sleep(0.05)
+
+    def send(self, status: int, body: Any, headers: dict[str, str] | None = None) -> None:
+        self.raw(json.dumps(body).encode(), "application/json", status, headers)
+
+    def raw(
+        self, data: bytes, kind: str, status: int = 200, headers: dict[str, str] | None = None
+    ) -> None:
+        self.send_response(status)
+        for key, value in {"Content-Type": kind, **(headers or {})}.items():
+            self.send_header(key, value)
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Nothing is printed."""
+
+
+def error(text: str, *, code: str | None = None) -> dict[str, Any]:
+    """An OpenAI-shaped error."""
+    return {"error": {"message": text, "type": None, "param": None, "code": code}}
