@@ -1,0 +1,110 @@
+"""What must hold of a tool before it may be one, and what identifies its code."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import inspect
+import re
+from collections.abc import Callable, Iterable, Mapping
+from textwrap import dedent
+from types import CellType
+from typing import Any
+
+from axislab.errors import ToolDefinitionError, did_you_mean
+from axislab.messages import Json
+from axislab.tools.signature import function_label
+
+UNKNOWN_TOOL = "__unknown__"
+"""The name under which calls of tools that do not exist are counted; no tool may bear it."""
+
+_NAME = re.compile(r"[^\s\x00-\x1f\x7f]{1,128}")
+
+
+def require_name(name: object) -> None:
+    """A name is 1 to 128 characters without blanks; what providers take beyond is theirs to say."""
+    if not isinstance(name, str) or not _NAME.fullmatch(name) or name == UNKNOWN_TOOL:
+        raise ToolDefinitionError(
+            f"{name!r} cannot name a tool: use 1 to 128 characters without blanks, such as "
+            f"'web_search' (and not {UNKNOWN_TOOL!r}); give name= for a lambda or partial"
+        )
+
+
+def require_count(value: object, *, label: str, least: int) -> None:
+    """A limit is None or a whole number."""
+    if value is None:
+        return
+    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+        raise ToolDefinitionError(
+            f"{label}={value!r} must be a whole number, {least} or more, or None for the policy's"
+        )
+
+
+def require_seconds(value: object, *, label: str) -> None:
+    """A timeout is None or a positive number."""
+    if value is None:
+        return
+    if not isinstance(value, int | float) or isinstance(value, bool) or not value > 0:
+        raise ToolDefinitionError(
+            f"{label}={value!r} must be a positive number of seconds, or None for the policy's"
+        )
+
+
+def require_arguments(names: Iterable[object], *, schema: Mapping[str, Json], label: str) -> None:
+    """The names are properties of the schema."""
+    known = schema.get("properties", {})
+    for name in names:
+        if name not in known:
+            raise ToolDefinitionError(
+                f"{label}={name!r} is no argument of it: {did_you_mean(str(name), known)}"
+            )
+
+
+def require_callable_with(
+    function: Callable[..., Any], schema: Mapping[str, Json], *, label: str
+) -> None:
+    """The function takes, by name, whatever a raw schema allows."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):  # a builtin that does not tell
+        return
+    named = {p.name: p for p in parameters if p.kind in {p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY}}
+    takes_any = any(p.kind is p.VAR_KEYWORD for p in parameters)
+    for name in schema.get("properties", {}):
+        if name not in named and not takes_any:
+            raise ToolDefinitionError(
+                f"{label}: its function takes no argument {name!r}: add it, or **arguments"
+            )
+    for name, parameter in named.items():
+        if parameter.default is parameter.empty and name not in schema.get("required", ()):
+            raise ToolDefinitionError(
+                f"{label}: its function needs {name!r}, but the schema does not require it: add it "
+                'to "required", or give it a default'
+            )
+
+
+def source_of(function: Callable[..., Any]) -> Json:
+    """What a function does, as text: its code without comments, and the plain values it holds.
+
+    Without source (a builtin) its name has to do.
+    """
+    target = getattr(function, "func", function)
+    closed = [_plain(cell) for cell in getattr(target, "__closure__", None) or ()]
+    given = [_plain(part) for part in getattr(function, "args", ())]
+    try:
+        text = dedent(inspect.getsource(target))
+    except (OSError, TypeError):
+        return [function_label(function), closed, given]
+    with contextlib.suppress(SyntaxError):  # a lambda in the middle of an expression
+        text = ast.unparse(ast.parse(text))
+    return [text, closed, given]
+
+
+def _plain(value: object) -> Json:
+    """A value if it is text or a number, else its type: a repr may hold an address."""
+    if isinstance(value, CellType):
+        try:
+            value = value.cell_contents
+        except ValueError:  # not filled yet
+            return None
+    return value if isinstance(value, str | int | float | bool) else type(value).__name__
