@@ -1,1 +1,228 @@
-"""axislab: a Jupyter-first research toolkit for LLM agents."""
+"""axislab: a Jupyter-first research toolkit for LLM agents.
+
+Every public name is imported from its home on first use, so `import axislab` stays light.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from axislab import recipes as recipes
+    from axislab.answers.extract import AnswerStatus as AnswerStatus
+    from axislab.answers.extract import extract_boxed as extract_boxed
+    from axislab.answers.extract import extract_json as extract_json
+    from axislab.answers.extract import extract_regex as extract_regex
+    from axislab.answers.failure import failure_summary_text as failure_summary_text
+    from axislab.answers.scorers import exact_match as exact_match
+    from axislab.answers.scorers import normalized_match as normalized_match
+    from axislab.config import AgentConfig as AgentConfig
+    from axislab.config import AnswerPolicy as AnswerPolicy
+    from axislab.config import AssistantRollbackConfig as AssistantRollbackConfig
+    from axislab.config import ContextLimitConfig as ContextLimitConfig
+    from axislab.config import ContextPolicy as ContextPolicy
+    from axislab.config import ConversationConfig as ConversationConfig
+    from axislab.config import FormatErrorConfig as FormatErrorConfig
+    from axislab.config import FormatErrorStrategy as FormatErrorStrategy
+    from axislab.config import RecoveryPolicy as RecoveryPolicy
+    from axislab.config import RetryPolicy as RetryPolicy
+    from axislab.config import Sampling as Sampling
+    from axislab.config import ToolPolicy as ToolPolicy
+    from axislab.datasets import load_corpus as load_corpus
+    from axislab.datasets import load_example_traces as load_example_traces
+    from axislab.datasets import load_tasks as load_tasks
+    from axislab.errors import AxislabError as AxislabError
+    from axislab.errors import ErrorKind as ErrorKind
+    from axislab.errors import ModelError as ModelError
+    from axislab.errors import ToolError as ToolError
+    from axislab.errors import TransitionNotAllowed as TransitionNotAllowed
+    from axislab.events import Event as Event
+    from axislab.frames.budgets import budgets_df as budgets_df
+    from axislab.frames.messages import messages_df as messages_df
+    from axislab.frames.rollbacks import rollbacks_df as rollbacks_df
+    from axislab.frames.runs import runs_df as runs_df
+    from axislab.frames.steps import steps_df as steps_df
+    from axislab.frames.tools import tools_df as tools_df
+    from axislab.frames.transitions import transitions_df as transitions_df
+    from axislab.fsm.agent_state import AgentState as AgentState
+    from axislab.fsm.machine import StateMachine as StateMachine
+    from axislab.fsm.machine import TransitionRule as TransitionRule
+    from axislab.fsm.status import AgentStatus as AgentStatus
+    from axislab.fsm.status import RunLifecycle as RunLifecycle
+    from axislab.fsm.status import RunStatus as RunStatus
+    from axislab.fsm.status import StepPhase as StepPhase
+    from axislab.handle import RunHandle as RunHandle
+    from axislab.lab import Lab as Lab
+    from axislab.messages import Message as Message
+    from axislab.messages import ToolCall as ToolCall
+    from axislab.messages import ToolResult as ToolResult
+    from axislab.messages import Usage as Usage
+    from axislab.models.base import ChatModel as ChatModel
+    from axislab.models.base import ModelReply as ModelReply
+    from axislab.models.base import ModelRequest as ModelRequest
+    from axislab.models.faults import FailureProfile as FailureProfile
+    from axislab.models.litellm_model import LiteLLMModel as LiteLLMModel
+    from axislab.models.scripted import ScriptedModel as ScriptedModel
+    from axislab.models.simulated import SimulatedModel as SimulatedModel
+    from axislab.orchestrator.task import TaskOrchestrator as TaskOrchestrator
+    from axislab.plots.budgets import plot_token_budget as plot_token_budget
+    from axislab.plots.graph import stage_graph as stage_graph
+    from axislab.plots.rollbacks import plot_rollback_reasons as plot_rollback_reasons
+    from axislab.plots.stage_graph import plot_stage_graph as plot_stage_graph
+    from axislab.plots.stage_path import plot_stage_path as plot_stage_path
+    from axislab.recipe import Recipe as Recipe
+    from axislab.recipe import grid as grid
+    from axislab.runtime.conversation import ConversationRuntime as ConversationRuntime
+    from axislab.runtime.decisions import Decision as Decision
+    from axislab.runtime.decisions import Pass as Pass
+    from axislab.runtime.decisions import Rule as Rule
+    from axislab.runtime.decisions import Turn as Turn
+    from axislab.runtime.decisions import Verdict as Verdict
+    from axislab.runtime.decisions import insert_before as insert_before
+    from axislab.runtime.decisions import replace_rule as replace_rule
+    from axislab.runtime.decisions import roll_back as roll_back
+    from axislab.runtime.info import ConversationStepInfo as ConversationStepInfo
+    from axislab.runtime.info import ConversationStepResult as ConversationStepResult
+    from axislab.runtime.markers import Compaction as Compaction
+    from axislab.runtime.markers import DiscardAll as DiscardAll
+    from axislab.runtime.markers import Rollback as Rollback
+    from axislab.runtime.rules import CHAIN as CHAIN
+    from axislab.runtime.stages import STAGE_TO_ACTION as STAGE_TO_ACTION
+    from axislab.runtime.stages import VALID_STAGE_TRANSITION as VALID_STAGE_TRANSITION
+    from axislab.runtime.stages import ConversationStage as ConversationStage
+    from axislab.runtime.stages import FinalizationTrigger as FinalizationTrigger
+    from axislab.runtime.stages import RollbackReason as RollbackReason
+    from axislab.runtime.stages import StepAction as StepAction
+    from axislab.tasks import Task as Task
+    from axislab.tasks import TaskSet as TaskSet
+    from axislab.tools.base import Tool as Tool
+    from axislab.tools.base import tool as tool
+    from axislab.tools.corpus import Corpus as Corpus
+    from axislab.tools.corpus import Document as Document
+    from axislab.trace.fsck import fsck as fsck
+    from axislab.trace.reader import load_run as load_run
+    from axislab.trace.reader import load_runs as load_runs
+    from axislab.trace.replay import replay as replay
+    from axislab.trace.run import Run as Run
+    from axislab.trace.trace import Trace as Trace
+    from axislab.widgets.live import LiveRun as LiveRun
+
+_HOME = {
+    "AgentConfig": "config",
+    "AgentState": "fsm.agent_state",
+    "AgentStatus": "fsm.status",
+    "AnswerPolicy": "config",
+    "AnswerStatus": "answers.extract",
+    "AssistantRollbackConfig": "config",
+    "AxislabError": "errors",
+    "CHAIN": "runtime.rules",
+    "ChatModel": "models.base",
+    "Compaction": "runtime.markers",
+    "ContextLimitConfig": "config",
+    "ContextPolicy": "config",
+    "ConversationConfig": "config",
+    "ConversationRuntime": "runtime.conversation",
+    "ConversationStage": "runtime.stages",
+    "ConversationStepInfo": "runtime.info",
+    "ConversationStepResult": "runtime.info",
+    "Corpus": "tools.corpus",
+    "Decision": "runtime.decisions",
+    "DiscardAll": "runtime.markers",
+    "Document": "tools.corpus",
+    "ErrorKind": "errors",
+    "Event": "events",
+    "FailureProfile": "models.faults",
+    "FinalizationTrigger": "runtime.stages",
+    "FormatErrorConfig": "config",
+    "FormatErrorStrategy": "config",
+    "Lab": "lab",
+    "LiteLLMModel": "models.litellm_model",
+    "LiveRun": "widgets.live",
+    "Message": "messages",
+    "ModelError": "errors",
+    "ModelReply": "models.base",
+    "ModelRequest": "models.base",
+    "Pass": "runtime.decisions",
+    "Recipe": "recipe",
+    "RecoveryPolicy": "config",
+    "RetryPolicy": "config",
+    "Rollback": "runtime.markers",
+    "RollbackReason": "runtime.stages",
+    "Rule": "runtime.decisions",
+    "Run": "trace.run",
+    "RunHandle": "handle",
+    "RunLifecycle": "fsm.status",
+    "RunStatus": "fsm.status",
+    "STAGE_TO_ACTION": "runtime.stages",
+    "Sampling": "config",
+    "ScriptedModel": "models.scripted",
+    "SimulatedModel": "models.simulated",
+    "StateMachine": "fsm.machine",
+    "StepAction": "runtime.stages",
+    "StepPhase": "fsm.status",
+    "Task": "tasks",
+    "TaskOrchestrator": "orchestrator.task",
+    "TaskSet": "tasks",
+    "Tool": "tools.base",
+    "ToolCall": "messages",
+    "ToolError": "errors",
+    "ToolPolicy": "config",
+    "ToolResult": "messages",
+    "Trace": "trace.trace",
+    "TransitionNotAllowed": "errors",
+    "TransitionRule": "fsm.machine",
+    "Turn": "runtime.decisions",
+    "Usage": "messages",
+    "VALID_STAGE_TRANSITION": "runtime.stages",
+    "Verdict": "runtime.decisions",
+    "budgets_df": "frames.budgets",
+    "exact_match": "answers.scorers",
+    "extract_boxed": "answers.extract",
+    "extract_json": "answers.extract",
+    "extract_regex": "answers.extract",
+    "failure_summary_text": "answers.failure",
+    "fsck": "trace.fsck",
+    "grid": "recipe",
+    "insert_before": "runtime.decisions",
+    "load_corpus": "datasets",
+    "load_example_traces": "datasets",
+    "load_run": "trace.reader",
+    "load_runs": "trace.reader",
+    "load_tasks": "datasets",
+    "messages_df": "frames.messages",
+    "normalized_match": "answers.scorers",
+    "plot_rollback_reasons": "plots.rollbacks",
+    "plot_stage_graph": "plots.stage_graph",
+    "plot_stage_path": "plots.stage_path",
+    "plot_token_budget": "plots.budgets",
+    "replace_rule": "runtime.decisions",
+    "replay": "trace.replay",
+    "roll_back": "runtime.decisions",
+    "rollbacks_df": "frames.rollbacks",
+    "runs_df": "frames.runs",
+    "stage_graph": "plots.graph",
+    "steps_df": "frames.steps",
+    "tool": "tools.base",
+    "tools_df": "frames.tools",
+    "transitions_df": "frames.transitions",
+}
+_MODULES = frozenset({"recipes"})
+
+__version__: str
+__all__ = sorted([*_HOME, *_MODULES])
+
+if not TYPE_CHECKING:  # so that a misspelt name stays a type error
+
+    def __getattr__(name: str) -> object:
+        if name in _MODULES:
+            return import_module(f"{__name__}.{name}")
+        if name == "__version__":
+            from importlib.metadata import version
+
+            return version("axislab")
+        if name not in _HOME:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        value = globals()[name] = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+        return value
+
+    def __dir__() -> list[str]:
+        return sorted(globals().keys() | _HOME.keys() | _MODULES)

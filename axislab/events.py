@@ -10,6 +10,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, TypeAlias
 
+SCHEMA_VERSION = 1
+"""Version of what the events below hold; the header of every trace carries it."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
@@ -127,6 +130,10 @@ class StepTaken(Event):
     done_reason: str | None = None
     estimated_tokens: int | None = None
     """Estimate of the visible list after the step."""
+    observed_tokens: int | None = None
+    """Prompt tokens the provider counted, as the runtime was told just before this step."""
+    counter_reset: bool | None = None
+    """The shared rollback counter was set to 0 after this step."""
     calibration_ratio: float | None = None
     info: Mapping[str, Any] | None = None
     """All conditional fields of ConversationStepInfo."""

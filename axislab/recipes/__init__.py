@@ -1,1 +1,6 @@
-"""Recipes that ship."""
+"""Recipes that ship: functions that return a `Recipe`."""
+
+from axislab.recipes.boxed_math import boxed_math
+from axislab.recipes.research_qa import research_qa
+
+__all__ = ["boxed_math", "research_qa"]

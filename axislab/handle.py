@@ -1,0 +1,150 @@
+"""RunHandle: one run in the background, the same object in a cell, a script and a widget."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Generator
+from pathlib import Path
+from typing import Any, Protocol
+
+from axislab.events import Event
+from axislab.orchestrator.task import TaskOrchestrator
+from axislab.running import Handle
+from axislab.trace.run import Run
+from axislab.trace.trace import Record, Trace
+
+RecordView = Callable[[Record], None]
+"""Hears of every record after it was written."""
+
+_logger = logging.getLogger("axislab")
+
+
+class Recorder(Protocol):
+    """Writes events down."""
+
+    @property
+    def path(self) -> Path | None:
+        """Where it writes, if anywhere."""
+
+    def record(self, event: Event) -> Record:
+        """Write an event; the record that came of it."""
+
+    def close(self) -> None:
+        """Release what is open."""
+
+
+class LiveTrace:
+    """Records events, keeps them in the run, and tells views: in this order."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+        self._views: list[RecordView] = []
+        self.trace = Trace([], path=recorder.path)
+        self.run = Run(self.trace, live=True)
+
+    def emit(self, event: Event) -> None:
+        """An `Emit`: written whole before any view hears of it."""
+        record = self._recorder.record(event)
+        self.trace.append(record)
+        for view in list(self._views):
+            try:
+                view(record)
+            except Exception:  # a view's fault must not end the run it shows
+                self._views.remove(view)
+                _logger.exception("a view of run %s raised and was taken off", self.run.id)
+
+    def add_view(self, view: RecordView) -> None:
+        """Tell a function of every record from now on."""
+        self._views.append(view)
+
+    def close(self) -> None:
+        """The run is over: the recorder lets go of its file."""
+        self._recorder.close()
+        self.run.live = False
+
+
+class RunHandle:
+    """A run that goes on in the background.
+
+    Show it as the last line of a cell to see it live. `result()` blocks until it is done,
+    `await handle` does the same where a loop runs, and `stop()` ends it as INTERRUPTED.
+    """
+
+    def __init__(self, orchestrator: TaskOrchestrator, live: LiveTrace) -> None:
+        self._orchestrator = orchestrator
+        self._live = live
+        self._handle: Handle[Run] = Handle(self._drive)
+
+    async def _drive(self) -> Run:
+        try:
+            ending = await self._orchestrator.run()
+            self.run.cause = ending.cause
+        except asyncio.CancelledError:
+            # Stopped from outside: the run says so, and is a result like any other.
+            return self.run
+        finally:
+            self._live.close()
+        return self.run
+
+    @property
+    def run(self) -> Run:
+        """The run as it stands; it grows while it goes on."""
+        return self._live.run
+
+    @property
+    def status(self) -> str:
+        """One of READY, RUNNING, WAITING_APPROVAL, COMPLETED, FAILED, CANCELLED, INTERRUPTED."""
+        return str(self._orchestrator.lifecycle.status)
+
+    @property
+    def phase(self) -> str | None:
+        """THINKING, TOOL_CALLING or OBSERVING while it runs."""
+        phase = self._orchestrator.lifecycle.phase
+        return None if phase is None else str(phase)
+
+    @property
+    def done(self) -> bool:
+        """Nothing more will happen."""
+        return self._handle.done
+
+    def stop(self) -> None:
+        """End it cleanly as INTERRUPTED; everything it said so far is kept."""
+        self._handle.stop()
+
+    def result(self, timeout: float | None = None) -> Run:
+        """Block until it is done.
+
+        Args:
+            timeout: Seconds to wait; None waits for ever.
+
+        Raises:
+            TimeoutError: It is not done by then; it goes on.
+            KeyboardInterrupt: Ctrl-C or the Stop button; the run is INTERRUPTED.
+            TraceError: Its trace could not be written.
+        """
+        if not self._handle.wait(timeout):
+            raise TimeoutError(f"run {self.run.id} is still {self.status} after {timeout} s")
+        return self._handle.value()
+
+    def on_record(self, view: RecordView) -> None:
+        """Tell a function of every record from now on; it is called on the run's own thread."""
+        self._live.add_view(view)
+
+    def when_done(self, call: Callable[[], None]) -> None:
+        """Call a function when the run is done."""
+        self._handle.when_done(call)
+
+    def __await__(self) -> Generator[Any, None, Run]:
+        return self._handle.__await__()
+
+    def __repr__(self) -> str:
+        phase = f" ({self.phase})" if self.phase else ""
+        label = " · simulated" if self.run.simulated else ""
+        return f"<RunHandle {self.run.id} {self.status}{phase}{label}>"
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
+        from axislab.widgets.live import LiveRun
+
+        bundle: dict[str, Any] = LiveRun(self).mimebundle()
+        return bundle

@@ -1,0 +1,92 @@
+"""How a run ended, what its answer is and whether it is right."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+from axislab.answers.extract import AnswerStatus, extract
+from axislab.answers.scorers import score
+from axislab.errors import AxislabError, ModelError
+from axislab.events import RunFinished
+from axislab.recipe import Recipe
+from axislab.tasks import Task
+
+_OUT_OF_TOKENS = "terminated_token_exceed"
+_REJECTED = "assistant_tool_calls_rejected_due_to_force_finalization"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ending:
+    """Why a run came to its end."""
+
+    done_reason: str
+    failed_because: str | None = None
+    """What went wrong outside the conversation; None if the conversation itself ended."""
+    error_kind: str | None = None
+    cause: BaseException | None = None
+    """The exception itself, for this process only."""
+
+    @classmethod
+    def done(cls, done_reason: str) -> Self:
+        """The conversation reached one of its four ends."""
+        return cls(done_reason=done_reason)
+
+    @classmethod
+    def failed(cls, done_reason: str, because: str, *, error: ModelError | None = None) -> Self:
+        """The run cannot go on."""
+        kind = None if error is None else str(error.kind)
+        return cls(done_reason=done_reason, failed_because=because, error_kind=kind, cause=error)
+
+    @classmethod
+    def broken(cls, problem: Exception) -> Self:
+        """Code raised: a hook, a rule, or ours."""
+        kind = type(problem).__name__
+        text = str(problem) if isinstance(problem, AxislabError) else f"{kind}: {problem}"
+        return cls(
+            done_reason=f"error: {kind}", failed_because=text, error_kind=kind, cause=problem
+        )
+
+
+def finished_event(
+    ending: Ending,
+    *,
+    output: str,
+    direct: str | None,
+    recipe: Recipe,
+    task: Task,
+    steps: int,
+    turns: int,
+    seconds: float,
+) -> RunFinished:
+    """The last event: status, answer and score.
+
+    A conversation that ran out of tokens is FAILED; one whose forced reply called tools is, too,
+    unless an answer stands beside the calls. A run broken from outside has no verdict.
+    """
+    found = extract(output, recipe.config.answer)
+    answer = direct if direct is not None else found.answer
+    status = AnswerStatus.OK if direct is not None else found.status
+    broken = ending.failed_because is not None
+    failed = (
+        broken
+        or ending.done_reason == _OUT_OF_TOKENS
+        or (ending.done_reason == _REJECTED and answer is None)
+    )
+    verdict = None
+    if task.answers and not (broken and ending.error_kind is not None):
+        verdict = score(answer, task.answers, recipe.scorer)
+    return RunFinished(
+        status="FAILED" if failed else "COMPLETED",
+        done_reason=ending.done_reason,
+        output=output,
+        answer=answer,
+        answer_status=str(status),
+        correct=None if verdict is None else verdict.correct,
+        score=None if verdict is None else verdict.value,
+        error=ending.failed_because,
+        error_kind=ending.error_kind,
+        steps=steps,
+        turns=turns,
+        seconds=round(seconds, 6),
+    )

@@ -1,0 +1,310 @@
+"""TaskOrchestrator: drives one conversation to its end, and says everything through `emit`.
+
+Source: the loop of spec section 11, with rulings D11, O1, O2 and O3. It knows neither recorder
+nor widgets. Whatever happens, a run that ends by itself ends with a `run.finished` event.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from axislab.errors import ErrorKind, ModelError, TraceError
+from axislab.events import Emit, PhaseChanged, RunStarted, StatusChanged
+from axislab.fsm.status import RunLifecycle, StepPhase
+from axislab.messages import Message, Role
+from axislab.models.base import ChatModel, ModelReply, ModelRequest
+from axislab.models.call import call_model
+from axislab.orchestrator.finish import Ending, finished_event
+from axislab.orchestrator.render import changes_view, render
+from axislab.orchestrator.steps import StepLog
+from axislab.orchestrator.tools import ToolTurn
+from axislab.recipe import Recipe
+from axislab.runtime.conversation import ConversationRuntime
+from axislab.runtime.info import ConversationStepResult
+from axislab.runtime.stages import RollbackReason, StepAction
+from axislab.tasks import Task
+from axislab.tools.executor import ToolExecutor
+
+SAFETY_ROUNDS = 200
+DEFAULT_ROUNDS = 10_000
+TRACE_SCHEMA = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunIdentity:
+    """What tells one run from another."""
+
+    run_id: str
+    seed: int = 0
+    repeat: int = 0
+    arm: str | None = None
+    study: str | None = None
+    coupling: str = "independent"
+    """Whether the arm is part of the simulated provider's draws: "independent" or "common"."""
+
+    def draw_key(self, task: Task, purpose: str) -> str:
+        """The opaque key of this run's random draws; it tells nothing about the task."""
+        arm = (self.arm or "") if self.coupling == "independent" else ""
+        parts = (str(self.seed), task.id, str(self.repeat), purpose, arm)
+        return hashlib.blake2b("\x1f".join(parts).encode(), digest_size=12).hexdigest()
+
+
+class TaskOrchestrator:
+    """One run: a recipe on a task with a model.
+
+    Args:
+        recipe: The agent.
+        task: What it is asked.
+        model: Who answers.
+        identity: What tells the run from others.
+        emit: Receives every event, in order, before the run goes on.
+        version: axislab's version, for the header.
+        max_rounds: Rounds of the loop without a turn limit, before the safety margin.
+        clock: Seconds that only grow.
+    """
+
+    def __init__(
+        self,
+        recipe: Recipe,
+        task: Task,
+        *,
+        model: ChatModel,
+        identity: RunIdentity,
+        emit: Emit,
+        version: str = "",
+        max_rounds: int = DEFAULT_ROUNDS,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.recipe = recipe
+        self.task = task
+        self.model = model
+        self.identity = identity
+        self._emit = emit
+        self._version = version
+        self._limit = (recipe.config.conversation.max_turns or max_rounds) + SAFETY_ROUNDS
+        self._clock = clock
+        self._config = recipe.config
+        executor = ToolExecutor(
+            recipe.tools,
+            self._config.tool_policy,
+            before=recipe.before_tool,
+            after=recipe.after_tool,
+        )
+        self._specs = executor.specs
+        self.runtime = ConversationRuntime(
+            self._config.conversation,
+            max_output_tokens=self._config.sampling.max_output_tokens,
+            tools=[spec.to_dict() for spec in self._specs] or None,
+            tool_names=tuple(spec.name for spec in self._specs),
+            chain=recipe.chain,
+            direct_answer=recipe.direct_answer,
+            wants_final_prompt=recipe.wants_final_prompt,
+        )
+        self.lifecycle = RunLifecycle(
+            clock=clock, on_status=self._on_status, on_phase=self._on_phase
+        )
+        self._log = StepLog(self.runtime, emit)
+        self._tools = ToolTurn(
+            executor, self._config, runtime=self.runtime, log=self._log, emit=emit
+        )
+        self._calls = 0
+        self._call_ids = 0
+        self._sent: dict[int, _Sent] = {}
+        self._started = 0.0
+
+    async def run(self) -> Ending:
+        """Drive the conversation to its end.
+
+        Returns:
+            How it ended; the same stands in the last event.
+
+        Raises:
+            asyncio.CancelledError: It was stopped; its status is INTERRUPTED.
+            TraceError: An event could not be recorded.
+        """
+        self._started = self._clock()
+        self._header()
+        self.lifecycle.start()
+        try:
+            ending = await self._loop()
+        except (asyncio.CancelledError, KeyboardInterrupt):
+            self.lifecycle.interrupt("stopped")
+            raise
+        except TraceError:
+            raise
+        except Exception as problem:  # a border: whatever broke, the trace gets its end
+            ending = Ending.broken(problem)
+        return self._finish(ending)
+
+    # The loop --------------------------------------------------------------------------------
+
+    async def _loop(self) -> Ending:
+        result = self._log.record(self.runtime.initialize_conversation(self.task.prompt))
+        for _ in range(self._limit):
+            if result.action is StepAction.DONE:
+                return Ending.done(result.done_reason or "assistant_final_answer")
+            step = (
+                await self._call_model()
+                if result.action is StepAction.CALL_MODEL
+                else await self._run_tools()
+            )
+            if isinstance(step, Ending):
+                return step
+            result = step
+        return Ending.failed("terminated_loop_safety_limit", f"{self._limit} rounds without an end")
+
+    async def _call_model(self) -> ConversationStepResult | Ending:
+        if self.lifecycle.phase is StepPhase.THINKING:
+            self.lifecycle.rethink()
+        else:
+            self.lifecycle.think()
+        view = self.runtime.visible
+        request = ModelRequest(
+            messages=render(view, self._config),
+            tools=self._specs,
+            sampling=self._config.sampling,
+            draw=self._draw("main_loop"),
+        )
+        call, self._calls = self._calls, self._calls + 1
+        try:
+            reply = await call_model(
+                self.model,
+                request,
+                retry=self._config.retry,
+                emit=self._emit,
+                call=call,
+                step=self._log.next_step,
+                estimated=self.runtime.estimate(),
+            )
+        except ModelError as error:
+            self.lifecycle.model_returned()
+            return self._after_error(error)
+        self.lifecycle.model_returned()
+        observed = self._observe(view, reply)
+        result = self.runtime.apply_assistant_message(self._message(reply), reply.finish_reason)
+        return self._log.record(result, observed_tokens=observed)
+
+    def _observe(self, view: Any, reply: ModelReply) -> int | None:
+        usage = reply.usage
+        if usage is None or usage.estimated or not usage.input_tokens:
+            return None
+        if changes_view(self._config):
+            return None  # what was counted is not the visible list
+        told = self.runtime.record_observed_prompt_tokens(view, usage.input_tokens)
+        return usage.input_tokens if told else None
+
+    def _message(self, reply: ModelReply) -> Message:
+        calls = []
+        for call in reply.tool_calls:
+            self._call_ids += 1
+            calls.append(replace(call, id=f"call_{self._call_ids}"))
+        return Message.assistant(reply.text, calls, reasoning=reply.reasoning)
+
+    def _after_error(self, error: ModelError) -> ConversationStepResult | Ending:
+        if error.kind is ErrorKind.CONTEXT_LIMIT:
+            known = {"message": str(error), "window": error.window, "requested": error.requested}
+            info = {key: value for key, value in known.items() if value is not None}
+            result = self.runtime.force_finalize_due_to_context_limit_after_error(info)
+            self._log.record(result)
+            if result.info.context_limit_error_during_force_final:
+                return Ending.failed("terminated_context_limit", str(error), error=error)
+            return result
+        if error.kind is ErrorKind.TRUNCATED and (
+            self._config.recovery.on_truncation_error == "rollback"
+        ):
+            recovered = self.runtime.rollback_latest_tool_exchange_and_force_finalize(
+                RollbackReason.TOKEN_EXHAUSTION
+            )
+            if recovered is not None:
+                return self._log.record(recovered)
+        return Ending.failed(f"model_error: {error}", str(error), error=error)
+
+    async def _run_tools(self) -> ConversationStepResult | Ending:
+        self.lifecycle.call_tools()
+        step = await self._tools.run(self.runtime.pending)
+        self.lifecycle.observe()
+        return step
+
+    def _draw(self, purpose: str) -> str:
+        """The draw key of the next request, and how often this very request was sent before."""
+        view = self.runtime.visible
+        sent = self._sent.setdefault(view.key, _Sent(view))
+        sent.times += 1
+        return f"{self.identity.draw_key(self.task, purpose)}:{sent.times}"
+
+    # Beginning and end -----------------------------------------------------------------------
+
+    def _header(self) -> None:
+        self._emit(
+            RunStarted(
+                run_id=self.identity.run_id,
+                schema=TRACE_SCHEMA,
+                axislab_version=self._version,
+                recipe=self.recipe.to_dict(),
+                recipe_fingerprint=self.recipe.fingerprint,
+                task=self.task.to_dict(),
+                model=self.model.name,
+                simulated=self.model.simulated,
+                seed=self.identity.seed,
+                repeat=self.identity.repeat,
+                arm=self.identity.arm,
+                study=self.identity.study,
+                model_info=dict(self.model.info) or None,
+            )
+        )
+
+    def _finish(self, ending: Ending) -> Ending:
+        output = self.output
+        event = finished_event(
+            ending,
+            output=output,
+            direct=self._log.direct_answer,
+            recipe=self.recipe,
+            task=self.task,
+            steps=self._log.next_step,
+            turns=self.runtime.turn_idx,
+            seconds=self._clock() - self._started,
+        )
+        if event.status == "COMPLETED":
+            self.lifecycle.complete(event.answer or output)
+        else:
+            self.lifecycle.fail(ending.done_reason)
+        self._emit(event)
+        return ending
+
+    @property
+    def output(self) -> str:
+        """The last visible assistant message's text; empty if that is empty (O3)."""
+        for message in self.runtime.visible.newest_first():
+            if message.role is Role.ASSISTANT:
+                return message.text
+        return ""
+
+    def _on_status(self, source: Any, target: Any, event: str, reason: str | None) -> None:
+        self._emit(
+            StatusChanged(source=str(source), target=str(target), event=event, reason=reason)
+        )
+
+    def _on_phase(self, source: Any, target: Any, seconds: float | None) -> None:
+        self._emit(
+            PhaseChanged(
+                source=None if source is None else str(source),
+                target=None if target is None else str(target),
+                seconds=None if seconds is None else round(seconds, 6),
+            )
+        )
+
+
+class _Sent:
+    """How often a request was sent; holding the view keeps its key its own."""
+
+    __slots__ = ("times", "view")
+
+    def __init__(self, view: object) -> None:
+        self.view = view
+        self.times = 0

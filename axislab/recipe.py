@@ -1,0 +1,232 @@
+"""Recipe: everything an agent is, as one frozen value that can be an arm of an experiment."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import itertools
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Self
+
+from axislab.answers.scorers import resolve_scorer
+from axislab.config import KNOBS, AgentConfig, Config
+from axislab.errors import ConfigError, did_you_mean
+from axislab.models.base import ChatModel
+from axislab.runtime.decisions import DirectAnswerHook, FinalPromptHook, Rule
+from axislab.runtime.rules import CHAIN
+from axislab.tools.base import Tool
+
+ToolItem = Tool | Callable[[], Iterable[Tool]]
+"""A tool, or a function that makes fresh ones for every run."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """Prompts, tools, limits, decision chain and scorer of an agent.
+
+    A recipe never changes: `with_` gives another one. Two recipes that do the same have the same
+    `fingerprint`.
+
+    Examples:
+        >>> Recipe(name="plain").with_(max_turns=8, temperature=0.2).config.knob("max_turns")
+        8
+    """
+
+    name: str = "agent"
+    config: AgentConfig = field(default_factory=AgentConfig)
+    tools: tuple[ToolItem, ...] = ()
+    """Tools, or functions without arguments that make fresh ones for every run."""
+    chain: tuple[Rule, ...] = CHAIN
+    """The decision chain; see `axislab.runtime.rules.CHAIN`."""
+    direct_answer: DirectAnswerHook | None = None
+    """Finds a final answer in a reply (level 5 of the chain)."""
+    wants_final_prompt: FinalPromptHook | None = None
+    """Says whether the final-response prompt follows a reply (level 6)."""
+    before_tool: tuple[Callable[..., Any], ...] = ()
+    """Tool middleware: may allow, deny, edit or ask before a call runs."""
+    after_tool: tuple[Callable[..., Any], ...] = ()
+    """Tool middleware: may edit a result."""
+    scorer: str | Callable[..., Any] = "normalized"
+    """How an answer is compared with the expected one."""
+    model: str | ChatModel | None = None
+    """Overrides the Lab's model."""
+
+    def __post_init__(self) -> None:
+        for name in ("tools", "chain", "before_tool", "after_tool"):
+            object.__setattr__(self, name, tuple(getattr(self, name)))
+        if isinstance(self.config, Mapping):
+            object.__setattr__(self, "config", AgentConfig(**self.config))
+        if not self.chain:
+            raise ConfigError("chain is empty: give at least one rule, or leave it out for CHAIN")
+        resolve_scorer(self.scorer)
+
+    def with_(self, **knobs: Any) -> Self:
+        """The same recipe with some knobs set; nested values are merged, never reset.
+
+        Args:
+            **knobs: Fields of the recipe, or knobs of its config by their flat names.
+
+        Raises:
+            ConfigError: A name that is neither, or a value out of range.
+        """
+        own = {f.name for f in fields(self)}
+        for name in knobs:
+            if name not in own and name not in KNOBS:
+                raise ConfigError(f"{name!r} is no knob: {did_you_mean(name, own | set(KNOBS))}")
+        mine = {name: value for name, value in knobs.items() if name in own}
+        nested = {name: value for name, value in knobs.items() if name not in own}
+        config = mine.pop("config", self.config)
+        if isinstance(config, Mapping):
+            config = AgentConfig(**config)
+        return replace(self, config=config.with_(**nested), **mine)
+
+    @property
+    def fingerprint(self) -> str:
+        """16 hex digits over everything that matters to a run."""
+        text = json.dumps(self.to_dict(), sort_keys=True, ensure_ascii=False)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The recipe as JSON: functions by name and by a hash of their code."""
+        return {
+            "name": self.name,
+            "config": self.config.model_dump(mode="json"),
+            "tools": [describe_tool(item) for item in self.tools],
+            "chain": [_rule(rule) for rule in self.chain],
+            "direct_answer": describe(self.direct_answer),
+            "wants_final_prompt": describe(self.wants_final_prompt),
+            "before_tool": [describe(f) for f in self.before_tool],
+            "after_tool": [describe(f) for f in self.after_tool],
+            "scorer": self.scorer if isinstance(self.scorer, str) else describe(self.scorer),
+            "model": _model_name(self.model),
+        }
+
+    def to_yaml(self) -> str:
+        """Name and config as YAML, to keep beside a paper; only knobs that differ are written."""
+        import yaml
+
+        text: str = yaml.safe_dump(
+            {"name": self.name, "config": _differences(self.config)},
+            sort_keys=False,
+            allow_unicode=True,
+        )
+        return text
+
+    @classmethod
+    def from_yaml(cls, text: str, **parts: Any) -> Self:
+        """The inverse of `to_yaml`; tools, hooks and chain are given as `parts`.
+
+        Raises:
+            ConfigError: Not a mapping with `name` and `config`, or a knob that does not exist.
+        """
+        import yaml
+
+        try:
+            data = yaml.safe_load(text)
+        except yaml.YAMLError as problem:
+            raise ConfigError(f"not YAML: {problem}") from problem
+        if not isinstance(data, Mapping) or set(data) - {"name", "config"}:
+            raise ConfigError(f"a recipe's YAML holds `name` and `config`, got {data!r}")
+        config = AgentConfig.model_validate(data.get("config") or {})
+        return cls(name=str(data.get("name") or "agent"), config=config, **parts)
+
+    def __repr__(self) -> str:
+        tools = ", ".join(describe_tool(t)["name"] for t in self.tools) or "no tools"
+        changed = ", ".join(f"{k}={v!r}" for k, v in _flat(_differences(self.config)).items())
+        return f"Recipe({self.name!r}, {tools}{'; ' + changed if changed else ''})"
+
+
+def grid(recipe: Recipe, **values: Sequence[Any]) -> dict[str, Recipe]:
+    """Arms: the recipe under every combination of some knobs' values, named after them.
+
+    Raises:
+        ConfigError: A name that is no knob, a value out of range, or no values.
+
+    Examples:
+        >>> list(grid(Recipe(), max_turns=[4, 8]))
+        ['max_turns=4', 'max_turns=8']
+    """
+    if not values or not all(values.values()):
+        raise ConfigError(f"grid needs at least one value for each knob, got {values!r}")
+    arms = {}
+    for combination in itertools.product(*values.values()):
+        knobs = dict(zip(values, combination, strict=True))
+        name = ", ".join(f"{key}={_short(value)}" for key, value in knobs.items())
+        if name in arms:
+            raise ConfigError(f"two arms would be called {name!r}: name them in a dict of recipes")
+        arms[name] = recipe.with_(**knobs)
+    return arms
+
+
+def describe(function: Callable[..., Any] | None) -> dict[str, str] | None:
+    """Name and code hash of a function, so that changed code is another fingerprint."""
+    if function is None:
+        return None
+    name = getattr(function, "__qualname__", type(function).__qualname__)
+    module = getattr(function, "__module__", "")
+    return {"name": f"{module}.{name}", "code": _code_hash(function)}
+
+
+def describe_tool(item: ToolItem) -> dict[str, Any]:
+    """What a tool is, as JSON."""
+    if isinstance(item, Tool):
+        return {**item.to_dict(), "fingerprint": item.fingerprint}
+    return dict(describe(item) or {})
+
+
+def _rule(rule: Rule) -> dict[str, str]:
+    known = any(rule is r for r in CHAIN)
+    return {
+        "rule": rule.name,
+        "level": rule.level,
+        **({} if known else {"code": _code_hash(rule.check)}),
+    }
+
+
+def _code_hash(function: Callable[..., Any]) -> str:
+    inner = inspect.unwrap(function)
+    called = inner if hasattr(inner, "__code__") else type(inner).__call__
+    code = getattr(called, "__code__", None)
+    text = repr(_code_parts(code)) if code is not None else repr(type(inner))
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def _code_parts(code: Any) -> list[Any]:
+    constants = [
+        _code_parts(c) if inspect.iscode(c) else repr(c)
+        for c in code.co_consts
+        if c is not code.co_consts[0] or not isinstance(c, str)
+    ]
+    return [code.co_code.hex(), constants, code.co_names]
+
+
+def _model_name(model: str | ChatModel | None) -> str | None:
+    return model if model is None or isinstance(model, str) else model.name
+
+
+def _short(value: Any) -> str:
+    return value if isinstance(value, str) and len(value) <= 30 else repr(value)[:40]
+
+
+def _differences(config: Config) -> dict[str, Any]:
+    """The knobs that differ from their defaults, nested."""
+    default = type(config)()
+    out: dict[str, Any] = {}
+    for name in type(config).model_fields:
+        value, plain = getattr(config, name), getattr(default, name)
+        if isinstance(value, Config):
+            if inner := _differences(value):
+                out[name] = inner
+        elif value != plain:
+            out[name] = config.model_dump(mode="json", include={name})[name]
+    return out
+
+
+def _flat(nested: Mapping[str, Any]) -> dict[str, Any]:
+    out: dict[str, Any] = {}
+    for name, value in nested.items():
+        inner = isinstance(value, Mapping) and name in KNOBS and name != "extra"
+        out |= _flat(value) if inner else {name: value}
+    return out

@@ -1,0 +1,202 @@
+"""Running coroutines from anywhere: one background loop, and a handle for each thing it runs.
+
+A cell, a script and nbclient all get the same: work is done on a loop of our own in a daemon
+thread, so it goes on when the cell returns, and a Stop button or Ctrl-C ends it cleanly.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import concurrent.futures
+import contextlib
+import contextvars
+import os
+import signal
+import threading
+from collections.abc import Callable, Coroutine, Generator, Iterator
+from types import FrameType
+from typing import Any, ClassVar, Generic, TypeVar
+
+T = TypeVar("T")
+
+GRACE = 5.0
+"""Seconds a stopped run has to write its last line."""
+TICK = 0.1
+"""Seconds between two looks at the clock while a cell awaits: some kernels' interrupt handlers
+only queue a callback, which an idle loop does not notice."""
+
+
+class LoopThread:
+    """The one event loop of this process that runs agents."""
+
+    _guard: ClassVar[threading.Lock] = threading.Lock()
+    _current: ClassVar[LoopThread | None] = None
+
+    def __init__(self) -> None:
+        self.loop = asyncio.new_event_loop()
+        self.pid = os.getpid()
+        self._thread = threading.Thread(target=self._run, name="axislab-loop", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self.loop)
+        self.loop.run_forever()
+
+    @property
+    def alive(self) -> bool:
+        """False after a fork, where only the thread that forked lives on."""
+        return self.pid == os.getpid() and self._thread.is_alive()
+
+    @property
+    def is_this_thread(self) -> bool:
+        """True for code that the loop itself runs."""
+        return threading.current_thread() is self._thread
+
+    @classmethod
+    def current(cls) -> LoopThread:
+        """The loop; made when first needed, and anew after a fork."""
+        with cls._guard:
+            if cls._current is None or not cls._current.alive:
+                cls._current = cls()
+                atexit.register(cls._current.close)
+            return cls._current
+
+    def close(self) -> None:
+        """Cancel what still runs, and wait a little for its last words."""
+        if not self.alive:
+            return
+        with contextlib.suppress(concurrent.futures.TimeoutError):
+            asyncio.run_coroutine_threadsafe(_cancel_all(), self.loop).result(3)
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        self._thread.join(1)
+
+
+async def _cancel_all() -> None:
+    tasks = [t for t in asyncio.all_tasks() if t is not asyncio.current_task()]
+    for task in tasks:
+        task.cancel()
+    await asyncio.wait(tasks, timeout=2.5) if tasks else None
+
+
+class _Foreground:
+    """While the main thread awaits handles, Ctrl-C and Stop also stop what they run."""
+
+    waiting: ClassVar[list[Handle[Any]]] = []
+    former: ClassVar[Any] = None
+
+    @classmethod
+    def on_sigint(cls, number: int, frame: FrameType | None) -> None:
+        for handle in list(cls.waiting):
+            handle.stop()
+        if callable(cls.former):
+            cls.former(number, frame)
+
+    @classmethod
+    @contextlib.contextmanager
+    def awaiting(cls, handle: Handle[Any]) -> Iterator[None]:
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        if not cls.waiting:
+            cls.former = signal.signal(signal.SIGINT, cls.on_sigint)
+        cls.waiting.append(handle)
+        try:
+            yield
+        finally:
+            cls.waiting.remove(handle)
+            if not cls.waiting and signal.getsignal(signal.SIGINT) == cls.on_sigint:
+                signal.signal(signal.SIGINT, cls.former)
+                cls.former = None
+
+
+class Handle(Generic[T]):
+    """Something that runs in the background.
+
+    Args:
+        work: Makes the coroutine; called on the background loop.
+    """
+
+    def __init__(self, work: Callable[[], Coroutine[Any, Any, T]]) -> None:
+        self._future: concurrent.futures.Future[T] = concurrent.futures.Future()
+        self._loop = LoopThread.current().loop
+        self._task: asyncio.Task[T] | None = None
+        self._stopped = False
+        context = contextvars.copy_context()
+        self._loop.call_soon_threadsafe(lambda: context.run(self._begin, work))
+
+    def _begin(self, work: Callable[[], Coroutine[Any, Any, T]]) -> None:
+        self._task = self._loop.create_task(work())
+        self._task.add_done_callback(self._end)
+        if self._stopped:
+            self._cancel()
+
+    def _end(self, task: asyncio.Task[T]) -> None:
+        if task.cancelled():
+            self._future.cancel()
+            self._future.set_running_or_notify_cancel()
+        elif (problem := task.exception()) is not None:
+            self._future.set_exception(problem)
+        else:
+            self._future.set_result(task.result())
+
+    @property
+    def done(self) -> bool:
+        """Nothing more will happen."""
+        return self._future.done()
+
+    def stop(self) -> None:
+        """Ask it to stop; from any thread, as often as you like."""
+        self._stopped = True
+        self._loop.call_soon_threadsafe(self._cancel)
+
+    def _cancel(self) -> None:
+        # One turn of the loop later, so that work which has just been made can begin and say so.
+        if self._task is not None and not self._task.done():
+            self._loop.call_soon(self._task.cancel)
+
+    def when_done(self, call: Callable[[], None]) -> None:
+        """Call a function when it is done, on whatever thread that happens."""
+        self._future.add_done_callback(lambda _: call())
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Block until it is done, or for `timeout` seconds; True if it is done.
+
+        Raises:
+            RuntimeError: Called on the loop that would have to do the work.
+        """
+        if LoopThread.current().is_this_thread:
+            raise RuntimeError(
+                "a blocking call inside axislab's own loop would wait for itself: "
+                "use `await lab.arun(...)` here"
+            )
+        try:
+            concurrent.futures.wait([self._future], timeout)
+        except KeyboardInterrupt:
+            self.stop()
+            concurrent.futures.wait([self._future], GRACE)
+            raise
+        return self._future.done()
+
+    def value(self) -> T:
+        """What came of it, once it is done.
+
+        Raises:
+            concurrent.futures.CancelledError: It was stopped.
+        """
+        return self._future.result(0)
+
+    def __await__(self) -> Generator[Any, None, T]:
+        return self._wait().__await__()
+
+    async def _wait(self) -> T:
+        waiter = asyncio.ensure_future(asyncio.wrap_future(self._future))
+        try:
+            with _Foreground.awaiting(self):
+                while not (await asyncio.wait({waiter}, timeout=TICK))[0]:
+                    pass
+        except asyncio.CancelledError:
+            self.stop()
+            await asyncio.wait({waiter}, timeout=GRACE)
+            raise
+        return waiter.result()
