@@ -57,25 +57,6 @@ _HAN = "[\u3400-\u9fff]"
 _HAN_GAP = re.compile(rf"(?<={_HAN})\s+(?={_HAN})")
 _AT_THE_END = ".,;:? "
 _AT_THE_START = ",;:?! "
-_PAIRS: tuple[tuple[str, str], ...] = (("$$", "$$"), ("$", "$"), (r"\(", r"\)"), (r"\[", r"\]"))
-_WRAPPER = re.compile(
-    r"\\(?:text|textbf|textit|textrm|mathrm|mathbf|mathit|mathsf|operatorname|mbox|boxed)"
-    r"\s*\{([^{}]*)\}"
-)
-_FRACTION = re.compile(r"(\d?)\s*\\[dt]?frac\s*(?:\{([^{}]*)\}\s*\{([^{}]*)\}|(\d)\s*(\d))")
-_THOUSANDS = re.compile(r"(?<=\d)(?:\\,|\{,\})(?=\d{3}(?!\d))")
-_SPACING = re.compile(r"\\[,;:! ]|\\q?quad\b|~|\\(?:left|right)\b")
-_ESCAPED = re.compile(r"\\([%$&#_{}])")
-_DEGREE = re.compile(r"\^\s*(?:\\circ|\{\s*\\circ\s*\})|\\degree\b")
-_PASSES = 8
-"""How deeply nested wrappers may be and still be taken off."""
-
-_THIN = "[\u00a0\u2009\u202f]"
-_GROUPED = re.compile(rf"(?<=\d){_THIN}(?=\d{{3}}(?!\d))")
-_HAN = "[\u3400-\u9fff]"
-_HAN_GAP = re.compile(rf"(?<={_HAN})\s+(?={_HAN})")
-_END = re.compile(r"(?:(?<!\d)!|[.,;:?\s])+$")
-_START = re.compile(r"^(?:[,;:?!\s]|\.(?!\d))+")
 _PAIRS: tuple[tuple[str, str], ...] = (
     ('"', '"'),
     ("'", "'"),
