@@ -1,0 +1,1 @@
+"""Traces: written, read, checked, and shown as runs."""
