@@ -93,7 +93,7 @@ class ContextLimitConfig(Config):
     """Tokens kept free in every calculation."""
     min_tokens_for_generation: int = Field(default=0, ge=0)
     """Hard line: with fewer tokens left the conversation ends. 0 switches the line off."""
-    warning_threshold: int | None = Field(default=None, ge=0)
+    warning_threshold: int | None = Field(default=None, ge=1)
     """With fewer tokens left the final answer is forced. None: the model's max output tokens."""
     preflight: bool = True
     """Check before each call, from an estimate; off, only a provider's error tells."""

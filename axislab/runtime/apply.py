@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from axislab.config import ConversationConfig
+from axislab.errors import HookError
 from axislab.messages import Json, Message, Role
 from axislab.runtime.budget import ContextBudget, ContextBudgetEstimator
 from axislab.runtime.decisions import Decision, Turn, Verdict, preview
@@ -25,57 +25,63 @@ Info = dict[str, Any]
 class Context:
     """What stays the same during an operation."""
 
-    config: ConversationConfig
     budget: ContextBudgetEstimator
-    prompt: Message | None
-    """Forces the final answer; None forces it silently."""
     max_turns: int | None
 
     @property
-    def hard_line(self) -> int:
-        """Tokens below which generation is not possible; 0 is no line."""
-        return self.config.context_limit.min_tokens_for_generation
+    def prompt(self) -> Message | None:
+        """Forces the final answer; None forces it silently."""
+        return self.budget.prompt
 
 
 def decision(context: Context, draft: Draft, turn: Turn, made: Decision) -> Info:
-    """Do what the chain decided about the reply at the end of the draft."""
+    """Do what the chain decided about the reply at the end of the draft.
+
+    Raises:
+        HookError: A rule would leave tool calls without results in front of the next message.
+    """
+    if turn.calls and made.verdict in _KEEPS_REPLY_IN_SIGHT:
+        raise HookError(
+            f"rule {made.rule!r} decided {made.verdict!s} about a reply that calls tools, whose "
+            f"calls would stay unanswered: roll it back, run the calls, or end the conversation"
+        )
     return _APPLY[made.verdict](context, draft, turn, made)
 
 
 def check_turns(context: Context, draft: Draft) -> Info:
     """Force the final answer if the next turn is the last one allowed."""
     limit = context.max_turns
-    if limit is None or draft.state.turn_idx + 1 < limit:
+    if limit is None or draft.turn_idx + 1 < limit:
         return {}
     return force_final(context, draft, FinalizationTrigger.TURN_LIMIT)
 
 
 def force_final(context: Context, draft: Draft, trigger: str) -> Info:
     """Append the force prompt and wait for the final answer."""
+    prompted = context.prompt is not None
     if context.prompt is not None:
         draft.append(context.prompt)
     draft.move(Stage.FORCE_FINAL)
-    draft.set(trigger=str(trigger), force_prompted=context.prompt is not None)
-    return {
-        "finalization_trigger": str(trigger),
-        "has_early_stop_prompt": context.prompt is not None,
-    }
+    draft.trigger, draft.force_prompted = str(trigger), prompted
+    return {"finalization_trigger": str(trigger), "has_early_stop_prompt": prompted}
 
 
-def roll_back(draft: Draft, reason: str, target: Stage, *, count: int = 1) -> Info:
+def roll_back(draft: Draft, reason: str, target: Stage) -> Info:
     """Hide the newest assistant message and go back to where it was received."""
-    draft.mark(Rollback(count, reason))
+    draft.mark(Rollback(1, reason))
+    return ask_again(draft, reason, target)
+
+
+def ask_again(draft: Draft, reason: str, target: Stage) -> Info:
+    """Go back to where the newest assistant message was received, as if it had not come."""
     draft.move(Stage.ROLLBACK, target)
-    draft.set(turn_idx=draft.state.turn_idx - 1, rollbacks=draft.state.rollbacks + 1)
-    return {"assistant_rollback_count": draft.state.rollbacks, "rollback_reason": reason}
+    draft.turn_idx -= 1
+    draft.rollbacks += 1
+    return {"assistant_rollback_count": draft.rollbacks, "rollback_reason": reason}
 
 
 def finalize_for_context(
-    context: Context,
-    draft: Draft,
-    record: ContextBudget,
-    *,
-    count: int,
+    context: Context, draft: Draft, record: ContextBudget, *, count: int
 ) -> Info:
     """Make room by hiding `count` messages, then force the final answer if its prompt fits.
 
@@ -83,48 +89,36 @@ def finalize_for_context(
         context: What stays the same.
         draft: The operation in the making.
         record: The budget that asked for it.
-        count: Messages to hide, where the stage allows a context rollback.
+        count: Messages to hide.
     """
-    hidden = 0
-    if count and (draft.state.stage, Stage.CONTEXT_ROLLBACK) in VALID_STAGE_TRANSITION:
+    if count:
         draft.mark(Rollback(count, RollbackReason.CONTEXT_LIMIT))
         draft.move(Stage.CONTEXT_ROLLBACK)
-        hidden = count
     record = _fit(context, draft, record)
-    info: Info = {
-        "finalization_trigger": str(FinalizationTrigger.CONTEXT_LIMIT),
-        "rollback_message_count": hidden,
-        "context_limit_estimate": record.to_dict(),
-    }
-    if context.hard_line and not record.warning_prompt_fits:
-        draft.move(Stage.TOKEN_EXCEEDED)
-        return info | {"context_budget_stop": True}
+    info: Info = {"rollback_message_count": count}
+    if context.budget.hard_line and not record.warning_prompt_fits:
+        return info | _token_exceed(draft, record)
+    info["context_limit_estimate"] = record.to_dict()
     return info | force_final(context, draft, FinalizationTrigger.CONTEXT_LIMIT)
 
 
 def _fit(context: Context, draft: Draft, record: ContextBudget) -> ContextBudget:
     """The record with the figures of the force prompt on the list as it is now."""
-    if not context.config.context_limit.preflight:
-        return replace(
-            record,
-            estimated_prompt_with_warning_tokens=0,
-            warning_remaining_tokens=None,
-            warning_prompt_fits=True,
-        )
-    state = draft.state
-    now = context.budget.with_prompt(state.transcript, state.calibration, context.prompt)
+    if not context.budget.preflight:
+        return record
+    now = context.budget.with_prompt(draft.transcript, draft.calibration)
     remaining = now.warning_remaining_tokens
     return replace(
         record,
         estimated_prompt_with_warning_tokens=now.estimated_prompt_with_warning_tokens,
         warning_remaining_tokens=remaining,
-        warning_prompt_fits=remaining is None or remaining >= max(context.hard_line, 1),
+        warning_prompt_fits=remaining is None or remaining >= max(context.budget.hard_line, 1),
     )
 
 
 def latest_exchange(draft: Draft) -> int:
     """Newest visible messages back to and including the last assistant message; 0 if none."""
-    for count, message in enumerate(draft.state.transcript.visible.newest_first(), start=1):
+    for count, message in enumerate(draft.transcript.visible.newest_first(), start=1):
         if message.role is Role.SYSTEM:
             return 0
         if message.role is Role.ASSISTANT:
@@ -139,18 +133,13 @@ def after_tools(context: Context, draft: Draft, *, tools_exhausted: bool) -> Inf
         return info | {"tools_exhausted": True}
     if not context.budget.active:
         return None
-    state = draft.state
-    if context.hard_line:
-        record = context.budget.generation(state.transcript, state.calibration)
-        if record.hard_stop or record.needs_final_warning:
-            return _out_of_room(context, draft, record)
-    record = context.budget.with_prompt(state.transcript, state.calibration, context.prompt)
-    if record.hard_stop or record.needs_final_warning or not record.warning_prompt_fits:
-        return _out_of_room(context, draft, record)
-    return None
-
-
-def _out_of_room(context: Context, draft: Draft, record: ContextBudget) -> Info:
+    budget = context.budget
+    if budget.roomy(draft.transcript, draft.calibration):
+        return None
+    record = budget.with_prompt(draft.transcript, draft.calibration)
+    if budget.hard_line:
+        alone = budget.generation(draft.transcript, draft.calibration)
+        record = alone if alone.exceeds_context else record
     if record.hard_stop:
         return _token_exceed(draft, record)
     return finalize_for_context(context, draft, record, count=latest_exchange(draft))
@@ -167,25 +156,25 @@ def _token_exceed(draft: Draft, record: ContextBudget) -> Info:
 
 def after_error(context: Context, draft: Draft, error: Mapping[str, Json] | None) -> Info:
     """What a provider's context error leads to."""
-    state = draft.state
-    if context.config.context_limit.preflight:
-        record = context.budget.with_prompt(state.transcript, state.calibration, context.prompt)
+    if context.budget.preflight:
+        record = context.budget.with_prompt(draft.transcript, draft.calibration)
         record = replace(record, provider_error=error)
     else:
-        record = context.budget.provider_error_record(error)
-    if state.stage is Stage.FORCE_FINAL:
+        record = context.budget.provider_error(error)
+    if draft.stage is Stage.FORCE_FINAL:
         return {
             "finalization_trigger": str(FinalizationTrigger.CONTEXT_LIMIT),
             "context_limit_estimate": record.to_dict(),
             "context_limit_error_during_force_final": True,
         }
-    return finalize_for_context(context, draft, record, count=latest_exchange(draft))
+    count = latest_exchange(draft) if _may_hide(draft) else 0
+    return finalize_for_context(context, draft, record, count=count)
 
 
 def roll_back_exchange(context: Context, draft: Draft, reason: str) -> Info | None:
     """Hide the newest calls with their results, and a force prompt after them."""
     count = _exchange_at_end(context, draft)
-    if not count or (draft.state.stage, Stage.CONTEXT_ROLLBACK) not in VALID_STAGE_TRANSITION:
+    if not count or not _may_hide(draft):
         return None
     draft.mark(Rollback(count, reason))
     draft.move(Stage.CONTEXT_ROLLBACK)
@@ -202,9 +191,14 @@ def roll_back_exchange(context: Context, draft: Draft, reason: str) -> Info | No
     return info
 
 
+def _may_hide(draft: Draft) -> bool:
+    """The stage allows a context rollback."""
+    return (draft.stage, Stage.CONTEXT_ROLLBACK) in VALID_STAGE_TRANSITION
+
+
 def _exchange_at_end(context: Context, draft: Draft) -> int:
     results = 0
-    for count, message in enumerate(draft.state.transcript.visible.newest_first(), start=1):
+    for count, message in enumerate(draft.transcript.visible.newest_first(), start=1):
         if message.role is Role.TOOL:
             results += 1
         elif message.role is Role.ASSISTANT:
@@ -230,7 +224,7 @@ def _verdict_token_exceed(context: Context, draft: Draft, turn: Turn, made: Deci
 
 
 def _verdict_execute(context: Context, draft: Draft, turn: Turn, made: Decision) -> Info:
-    draft.set(pending=turn.message.tool_calls)
+    draft.pending = turn.message.tool_calls
     draft.move(Stage.TOOL_CALLS)
     return {"tool_request_count": turn.calls}
 
@@ -249,7 +243,7 @@ def _verdict_roll_back(context: Context, draft: Draft, turn: Turn, made: Decisio
 
 
 def _verdict_ask_again(context: Context, draft: Draft, turn: Turn, made: Decision) -> Info:
-    return roll_back(draft, made.reason or "", turn.prior, count=0)
+    return ask_again(draft, made.reason or "", turn.prior)
 
 
 def _format_info(turn: Turn, made: Decision) -> Info:
@@ -265,29 +259,35 @@ def _format_info(turn: Turn, made: Decision) -> Info:
 def _verdict_reprompt(context: Context, draft: Draft, turn: Turn, made: Decision) -> Info:
     draft.append(Message.user(made.prompt or ""))
     draft.move(Stage.REPROMPT)
-    draft.set(reprompts=draft.state.reprompts + 1)
+    draft.reprompts += 1
     return _format_info(turn, made) | check_turns(context, draft)
 
 
 def _verdict_final_prompt(context: Context, draft: Draft, turn: Turn, made: Decision) -> Info:
     draft.append(Message.user(made.prompt or ""))
     draft.move(Stage.FINAL_PROMPT)
-    draft.set(rollbacks=0)
+    draft.rollbacks = 0
     return check_turns(context, draft)
 
 
 def _verdict_force_final(context: Context, draft: Draft, turn: Turn, made: Decision) -> Info:
-    if made.budget is None:
-        return force_final(context, draft, made.reason or FinalizationTrigger.CONTEXT_LIMIT)
     # Unanswered calls must not stay in sight before a user message (D6).
-    return finalize_for_context(context, draft, made.budget, count=1 if turn.calls else 0)
+    count = 1 if turn.calls else 0
+    if made.budget is not None:
+        return finalize_for_context(context, draft, made.budget, count=count)
+    trigger = made.reason or FinalizationTrigger.CONTEXT_LIMIT
+    if not count:
+        return force_final(context, draft, trigger)
+    draft.mark(Rollback(count, trigger))
+    draft.move(Stage.CONTEXT_ROLLBACK)
+    return force_final(context, draft, trigger) | {"rollback_message_count": count}
 
 
 def _verdict_complete(context: Context, draft: Draft, turn: Turn, made: Decision) -> Info:
     draft.move(Stage.COMPLETED)
     forced = turn.prior is Stage.FORCE_FINAL
     if not forced:
-        draft.set(rollbacks=0)
+        draft.rollbacks = 0
     if made.answer is None:
         return {}
     info: Info = {
@@ -308,6 +308,9 @@ def _verdict_reject(context: Context, draft: Draft, turn: Turn, made: Decision) 
     draft.move(Stage.CALLS_REJECTED)
     return {"tool_request_count": turn.calls}
 
+
+_KEEPS_REPLY_IN_SIGHT = (Verdict.REPROMPT, Verdict.FINAL_PROMPT, Verdict.ASK_AGAIN)
+"""Verdicts after which the model is called with the reply in sight."""
 
 _APPLY: dict[Verdict, Callable[[Context, Draft, Turn, Decision], Info]] = {
     Verdict.TOKEN_EXCEED: _verdict_token_exceed,

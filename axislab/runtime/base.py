@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from typing import Any, Self
 
 from axislab.config import ConversationConfig, warn_once
 from axislab.errors import ConfigError
 from axislab.messages import ToolCall
+from axislab.runtime.apply import Context
 from axislab.runtime.budget import ContextBudget, ContextBudgetEstimator, TokenEstimator
 from axislab.runtime.decisions import DirectAnswerHook, FinalPromptHook, Rule
 from axislab.runtime.detectors import make_detector
@@ -54,8 +56,9 @@ class Conversation:
             max_output_tokens=max_output_tokens,
             estimator=estimator,
             tools=tools,
+            prompt=force_prompt(self.config),
         )
-        self._max_turns = self.config.max_turns
+        self._context = Context(budget=self._budget, max_turns=self.config.max_turns)
         self._state = State(transcript=Transcript(self._budget.cost))
         for sentence in self.config.warnings():
             warn_once(sentence)
@@ -108,13 +111,14 @@ class Conversation:
     @property
     def max_turns(self) -> int | None:
         """The turn limit; may be changed while the conversation runs."""
-        return self._max_turns
+        return self._context.max_turns
 
     @max_turns.setter
     def max_turns(self, value: int | None) -> None:
-        if value is not None and (isinstance(value, bool) or value < 1):
+        number = isinstance(value, int) and not isinstance(value, bool)
+        if value is not None and not (number and value >= 1):
             raise ConfigError(f"max_turns={value!r}: it must be at least 1, or None for no limit")
-        self._max_turns = value
+        self._context = replace(self._context, max_turns=value)
 
     def estimate(self) -> int:
         """Estimated prompt tokens of a call on the visible list, tools included."""
@@ -122,8 +126,7 @@ class Conversation:
 
     def budget(self) -> ContextBudget:
         """The budget of a call on the visible list, and whether the force prompt would fit."""
-        prompt = force_prompt(self.config)
-        return self._budget.with_prompt(self._state.transcript, self._state.calibration, prompt)
+        return self._budget.with_prompt(self._state.transcript, self._state.calibration)
 
     def clone(self) -> Self:
         """A second conversation that goes on from here by itself."""

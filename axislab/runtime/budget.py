@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Protocol, runtime_checkable
 
 from axislab.config import ContextLimitConfig
@@ -16,7 +16,9 @@ from axislab.errors import HookError
 from axislab.messages import Json, Message
 from axislab.runtime.transcript import Transcript
 
-RATIO_MIN, RATIO_MAX, RATIO_MEMORY = 0.25, 4.0, 0.8
+RATIO_MIN, RATIO_MAX = 0.25, 4.0
+RATIO_MEMORY, RATIO_STEP = 0.8, 0.2
+"""Weights of the ratio so far and of a new observation."""
 
 
 @runtime_checkable
@@ -75,7 +77,7 @@ class ContextBudget:
     hard_stop: bool
     needs_final_warning: bool
     exceeds_context: bool
-    estimated_prompt_with_warning_tokens: int | None = None
+    estimated_prompt_with_warning_tokens: int = 0
     warning_remaining_tokens: int | None = None
     warning_prompt_fits: bool | None = None
     """None: the force prompt was not part of the check."""
@@ -89,7 +91,7 @@ class ContextBudget:
             out |= {f.name: getattr(self, f.name) for f in fields(self)[11:14]}
         if self.context_limit_detection is not None:
             out["context_limit_detection"] = self.context_limit_detection
-        if self.provider_error is not None:
+        if self.provider_error:
             out["provider_error"] = self.provider_error
         return out
 
@@ -114,12 +116,12 @@ class Calibration:
     anchor: Anchor | None = None
 
     def observe(self, *, raw: int, count: int, observed: int) -> Calibration:
-        """One more observation: a smoothed ratio, and a new anchor."""
-        step = min(max(observed / raw, RATIO_MIN), RATIO_MAX) if raw > 0 else self.ratio
-        ratio = RATIO_MEMORY * self.ratio + (1 - RATIO_MEMORY) * step
+        """One more observation of a raw sum above 0: a smoothed ratio, and a new anchor."""
+        step = min(max(observed / raw, RATIO_MIN), RATIO_MAX)
+        ratio = RATIO_MEMORY * self.ratio + RATIO_STEP * step
         return Calibration(ratio, Anchor(count, raw, observed))
 
-    def after(self, *, visible_count: int, spliced: bool) -> Calibration:
+    def after(self, visible_count: int, *, spliced: bool) -> Calibration:
         """What holds after a change of the visible list; the ratio survives all of them."""
         if self.anchor and (spliced or visible_count < self.anchor.count):
             return Calibration(self.ratio)
@@ -133,7 +135,15 @@ class Calibration:
 
 
 class ContextBudgetEstimator:
-    """Budget checks over a transcript, for one conversation's limits and tools."""
+    """Budget checks over a transcript, for one conversation's limits, tools and force prompt.
+
+    Args:
+        limits: Window, margin and the two lines.
+        max_output_tokens: Tokens of one reply; also the warning line where none is set.
+        estimator: Counts tokens; a character estimate by default.
+        tools: What the model is told about tools; counted as one more user message.
+        prompt: Forces the final answer; None forces it silently.
+    """
 
     def __init__(
         self,
@@ -142,151 +152,144 @@ class ContextBudgetEstimator:
         max_output_tokens: int,
         estimator: TokenEstimator | None = None,
         tools: object = None,
+        prompt: Message | None = None,
     ) -> None:
-        self.limits = limits
-        self.max_output_tokens = max_output_tokens
         self.estimator: TokenEstimator = CharEstimator() if estimator is None else estimator
-        probe = tools is not None and not self.estimator.includes_tools
-        self._probe = Message.user(str(tools)) if probe else None
-        self._probe_cost = (
-            self.cost(self._probe) if self._probe is not None and self.estimator.additive else 0
-        )
-        self.tools_counted = tools is not None
-
-    @property
-    def threshold(self) -> int:
+        self.prompt = prompt
+        self.max_output_tokens = max_output_tokens
+        self.window = limits.window
+        self.margin = limits.safety_margin
+        self.hard_line = limits.min_tokens_for_generation
+        """Tokens left below which generation is not possible; 0 is no line."""
+        self.threshold = limits.warning_threshold or max_output_tokens
         """Tokens left below which the final answer is forced."""
-        configured = self.limits.warning_threshold
-        return self.max_output_tokens if configured is None else configured
-
-    @property
-    def active(self) -> bool:
+        self.preflight = limits.preflight
+        self.active = self.preflight and self.window is not None
         """Checks are made before calls."""
-        return self.limits.preflight and self.limits.window is not None
-
-    @property
-    def calibrates(self) -> bool:
+        additive, tools_in = self.estimator.additive, self.estimator.includes_tools
+        self.calibrates = self.active and additive and not tools_in
         """Observed prompt tokens are learnt from."""
-        return self.active and self.estimator.additive and not self.estimator.includes_tools
+        counted = tools and not tools_in
+        self._probe = Message.user(str(tools)) if counted else None
+        self._probe_cost = 0 if self._probe is None else self.cost(self._probe)
+        self._prompt_cost = 0 if prompt is None else self.cost(prompt)
 
     def cost(self, message: Message) -> int:
         """Raw tokens of one message; 0 where only whole lists can be counted.
 
         Raises:
-            HookError: The estimator raised.
+            HookError: The estimator raised, or gave something that is no number.
         """
         return self._count((message,)) if self.estimator.additive else 0
 
     def _count(self, messages: Sequence[Message]) -> int:
         try:
-            return self.estimator.count(messages)
+            return max(0, int(self.estimator.count(messages)))
         except Exception as problem:
             raise HookError(
                 f"the token estimator raised {type(problem).__name__}: {problem}"
             ) from problem
 
-    def raw(self, transcript: Transcript, extra: Message | None = None) -> int:
-        """Raw sum of the visible list, the tools and one more message."""
+    def raw(self, transcript: Transcript, *, with_prompt: bool = False) -> int:
+        """Raw sum of the visible list and the tools, and of the force prompt if asked."""
         if self.estimator.additive:
-            more = self.cost(extra) if extra is not None else 0
-            return transcript.visible_cost + more + self._probe_cost
+            more = self._prompt_cost if with_prompt else 0
+            return transcript.visible_cost + self._probe_cost + more
         messages = list(transcript.visible)
-        messages += [m for m in (extra, self._probe) if m is not None]
-        return self._count(messages)
+        more_messages = (self._probe, self.prompt if with_prompt else None)
+        return self._count([*messages, *(m for m in more_messages if m is not None)])
 
     def estimate(
-        self, transcript: Transcript, calibration: Calibration, extra: Message | None = None
+        self, transcript: Transcript, calibration: Calibration, *, with_prompt: bool = False
     ) -> int:
-        """Prompt tokens expected for the visible list and one more message."""
-        raw = self.raw(transcript, extra)
+        """Prompt tokens expected for the visible list, and the force prompt if asked."""
+        raw = self.raw(transcript, with_prompt=with_prompt)
         return calibration.estimate(raw) if self.estimator.additive else raw
 
     def generation(self, transcript: Transcript, calibration: Calibration) -> ContextBudget:
         """May the model be called on the visible list?"""
-        limits, window = self.limits, self.limits.window
-        if window is None:
-            return self._unlimited()
+        if self.window is None:
+            return self._unchecked(total=0)
+        return self._record(self.estimate(transcript, calibration))
+
+    def with_prompt(self, transcript: Transcript, calibration: Calibration) -> ContextBudget:
+        """The same, and whether the force prompt would still fit."""
+        if self.window is None:
+            total = self.threshold + self.margin
+            return self._unchecked(total=total, fits=True)
         prompt = self.estimate(transcript, calibration)
-        reserved, margin = self.threshold, limits.safety_margin
-        remaining = window - prompt - margin
-        hard = limits.min_tokens_for_generation > 0 and (
-            remaining < limits.min_tokens_for_generation
+        if self.prompt is None:
+            return self._record(prompt, fits=True)
+        total = self.estimate(transcript, calibration, with_prompt=True)
+        return self._record(prompt, with_prompt=total)
+
+    def roomy(self, transcript: Transcript, calibration: Calibration) -> bool:
+        """True if `with_prompt` would find nothing amiss; asked at every turn, so made short."""
+        free = (self.window or 0) - self.margin
+        enough = max(self.threshold, self.hard_line)
+        if free - self.estimate(transcript, calibration) < enough:
+            return False
+        if self.prompt is None:
+            return True
+        total = self.estimate(transcript, calibration, with_prompt=True)
+        return free - total >= max(self.threshold, 1)
+
+    def provider_error(self, error: Mapping[str, Json] | None) -> ContextBudget:
+        """The record where nothing is estimated and a provider's error is all there is."""
+        record = self._unchecked(total=0, fits=True)
+        return replace(
+            record,
+            context_window=self.window,
+            exceeds_context=True,
+            context_limit_detection="provider_error",
+            provider_error=error,
         )
-        warn = not hard and remaining < reserved
+
+    def _record(
+        self, prompt: int, *, with_prompt: int | None = None, fits: bool | None = None
+    ) -> ContextBudget:
+        """The arithmetic of spec section 7, for a window that is set."""
+        window, threshold, margin = self.window or 0, self.threshold, self.margin
+        remaining = window - prompt - margin
+        hard = self.hard_line > 0 and remaining < self.hard_line
+        warn = not hard and remaining < threshold
+        total = prompt
+        with_prompt_left = None
+        if with_prompt is not None:
+            with_prompt_left = window - with_prompt - margin
+            warn = warn or with_prompt_left < threshold
+            total = max(prompt, with_prompt)
+            fits = with_prompt_left > 0
         return ContextBudget(
             estimated_prompt_tokens=prompt,
-            reserved_output_tokens=reserved,
+            reserved_output_tokens=threshold,
             context_safety_margin=margin,
-            estimated_total_tokens=prompt + reserved + margin,
+            estimated_total_tokens=total + threshold + margin,
             remaining_tokens=remaining,
-            min_tokens_for_generation=limits.min_tokens_for_generation,
-            context_warning_threshold=reserved,
+            min_tokens_for_generation=self.hard_line,
+            context_warning_threshold=threshold,
             context_window=window,
             hard_stop=hard,
             needs_final_warning=warn,
             exceeds_context=hard or warn,
+            estimated_prompt_with_warning_tokens=with_prompt or 0,
+            warning_remaining_tokens=with_prompt_left,
+            warning_prompt_fits=fits,
         )
 
-    def with_prompt(
-        self, transcript: Transcript, calibration: Calibration, prompt: Message | None
-    ) -> ContextBudget:
-        """The same, and whether the force prompt would still fit."""
-        base = self.generation(transcript, calibration)
-        if base.context_window is None or prompt is None:
-            return _replace(base, tokens=0, remaining=None, fits=True)
-        total = self.estimate(transcript, calibration, prompt)
-        remaining = base.context_window - total - base.context_safety_margin
-        warn = base.needs_final_warning or remaining < base.context_warning_threshold
-        values = {f.name: getattr(base, f.name) for f in fields(base)}
-        values |= {
-            "estimated_total_tokens": max(
-                base.estimated_total_tokens,
-                total + base.reserved_output_tokens + base.context_safety_margin,
-            ),
-            "needs_final_warning": warn,
-            "exceeds_context": base.hard_stop or warn,
-            "estimated_prompt_with_warning_tokens": total,
-            "warning_remaining_tokens": remaining,
-            "warning_prompt_fits": remaining > 0,
-        }
-        return ContextBudget(**values)
-
-    def _unlimited(self) -> ContextBudget:
-        reserved = self.max_output_tokens
+    def _unchecked(self, *, total: int, fits: bool | None = None) -> ContextBudget:
+        """The record where no window is set, or nothing is estimated."""
         return ContextBudget(
             estimated_prompt_tokens=0,
-            reserved_output_tokens=reserved,
-            context_safety_margin=self.limits.safety_margin,
-            estimated_total_tokens=reserved + self.limits.safety_margin,
+            reserved_output_tokens=self.max_output_tokens,
+            context_safety_margin=self.margin,
+            estimated_total_tokens=total,
             remaining_tokens=None,
-            min_tokens_for_generation=self.limits.min_tokens_for_generation,
+            min_tokens_for_generation=self.hard_line,
             context_warning_threshold=self.threshold,
             context_window=None,
             hard_stop=False,
             needs_final_warning=False,
             exceeds_context=False,
+            warning_prompt_fits=fits,
         )
-
-    def provider_error_record(self, error: Mapping[str, Json] | None) -> ContextBudget:
-        """The record where nothing is estimated and a provider's error is all there is."""
-        values = {f.name: getattr(self._unlimited(), f.name) for f in fields(ContextBudget)}
-        values |= {
-            "estimated_total_tokens": 0,
-            "context_window": self.limits.window,
-            "exceeds_context": True,
-            "context_limit_detection": "provider_error",
-            "provider_error": error,
-        }
-        return ContextBudget(**values)
-
-
-def _replace(
-    base: ContextBudget, *, tokens: int, remaining: int | None, fits: bool
-) -> ContextBudget:
-    values = {f.name: getattr(base, f.name) for f in fields(base)}
-    values |= {
-        "estimated_prompt_with_warning_tokens": tokens,
-        "warning_remaining_tokens": remaining,
-        "warning_prompt_fits": fits,
-    }
-    return ContextBudget(**values)

@@ -29,8 +29,8 @@ from axislab.runtime.decisions import (
     explain,
 )
 from axislab.runtime.info import ConversationStepResult
-from axislab.runtime.markers import Marker, Rollback, parse_marker
-from axislab.runtime.prompts import force_prompt, render_task
+from axislab.runtime.markers import Marker
+from axislab.runtime.prompts import render_task
 from axislab.runtime.stages import (
     REOPENABLE,
     RollbackReason,
@@ -63,7 +63,7 @@ class ConversationRuntime(Conversation):
             draft.move(Stage.SYSTEM_MESSAGE_SET)
         draft.append(Message.user(text))
         draft.move(Stage.INITIAL_USER)
-        info = self._check_turns(draft)
+        info = apply.check_turns(self._context, draft)
         return self._commit("initialize", draft, info)
 
     def apply_assistant_message(
@@ -78,7 +78,7 @@ class ConversationRuntime(Conversation):
         """
         draft, turn = self._receive(message, finish_reason)
         decision = _guarded(lambda: decide(turn))
-        info = apply.decision(self._context(), draft, turn, decision)
+        info = apply.decision(self._context, draft, turn, decision)
         return self._commit("assistant", draft, info, decision=decision)
 
     def explain(self, message: Message, finish_reason: str | None = None) -> tuple[RuleReport, ...]:
@@ -107,20 +107,19 @@ class ConversationRuntime(Conversation):
 
         Raises:
             InvalidMessage: The messages do not answer the pending calls one to one.
-            OperationRefused: No results are awaited.
         """
         named = results.check(messages, self._state.pending)
-        if self._state.stage is not Stage.TOOL_CALLS:
-            raise OperationRefused(f"no tool results are awaited in stage {self._state.stage!s}")
         if self.config.agg_reject_tool_message and rejected_ids:
             named = results.merge_rejected(named, frozenset(rejected_ids))
         draft = Draft(self._state)
         for message in named:
             draft.append(message)
-        draft.set(pending=())
+        draft.pending = ()
         draft.move(Stage.TOOL_MESSAGES)
-        info = apply.after_tools(self._context(), draft, tools_exhausted=tools_exhausted)
-        return self._commit("tools", draft, info or self._check_turns(draft))
+        info = apply.after_tools(self._context, draft, tools_exhausted=tools_exhausted)
+        if info is None:
+            info = apply.check_turns(self._context, draft)
+        return self._commit("tools", draft, info)
 
     def rollback_assistant_tool_calls(
         self, reason: str = RollbackReason.DUPLICATE_QUERY
@@ -138,8 +137,8 @@ class ConversationRuntime(Conversation):
         if self._state.rollbacks >= self.config.assistant_rollback.max_rollbacks:
             return None
         draft = Draft(self._state)
-        info = apply.roll_back(draft, str(reason), self._state.received_in)
-        draft.set(pending=())
+        info = apply.roll_back(draft, str(reason), draft.received_in)
+        draft.pending = ()
         return self._commit("rollback_tool_calls", draft, info)
 
     def rollback_latest_tool_exchange_and_force_finalize(
@@ -155,7 +154,7 @@ class ConversationRuntime(Conversation):
         """
         self._require_call_model("rolling back the latest exchange")
         draft = Draft(self._state)
-        info = apply.roll_back_exchange(self._context(), draft, str(reason))
+        info = apply.roll_back_exchange(self._context, draft, str(reason))
         return None if info is None else self._commit("rollback_latest_exchange", draft, info)
 
     def force_finalize_due_to_context_limit_after_error(
@@ -170,7 +169,7 @@ class ConversationRuntime(Conversation):
         """
         self._require_call_model("recovering from a context error")
         draft = Draft(self._state)
-        info = apply.after_error(self._context(), draft, error_info)
+        info = apply.after_error(self._context, draft, error_info)
         return self._commit("force_finalize_after_error", draft, info)
 
     def record_observed_prompt_tokens(self, view: Sequence[Message], tokens: int) -> bool:
@@ -183,25 +182,25 @@ class ConversationRuntime(Conversation):
         Returns:
             True if the calibration changed.
         """
+        state = self._state
         usable = self._budget.calibrates and isinstance(tokens, int) and tokens > 0
-        transcript = self._state.transcript
-        if not usable or not transcript.visible.same_as(view):
+        if not usable or not state.transcript.visible.same_as(view):
             return False
-        raw = self._budget.raw(transcript)
-        draft = Draft(self._state)
-        draft.set(
-            calibration=self._state.calibration.observe(
-                raw=raw, count=transcript.visible_count, observed=tokens
-            )
+        raw = self._budget.raw(state.transcript)
+        if not raw:
+            return False
+        draft = Draft(state)
+        draft.calibration = state.calibration.observe(
+            raw=raw, count=state.transcript.visible_count, observed=tokens
         )
-        self._state = draft.state
+        self._state = draft.state()
         return True
 
     def reset_rollback_counter(self) -> None:
         """Set the shared counter of consecutive rollbacks to 0."""
         draft = Draft(self._state)
-        draft.set(rollbacks=0)
-        self._state = draft.state
+        draft.rollbacks = 0
+        self._state = draft.state()
 
     def append_marker(self, marker: Marker) -> ConversationStepResult:
         """Hide or replace part of the history, checked.
@@ -220,13 +219,12 @@ class ConversationRuntime(Conversation):
         """Append a marker message as it stands: for imports and replays, without any check.
 
         Raises:
-            InvalidMessage: Not a message of role ConversationRuntime.
+            InvalidMessage: Not a message of role ConversationRuntime, or the first message of all.
         """
         if message.role is not Role.RUNTIME:
             raise InvalidMessage(f"a marker has role ConversationRuntime, got {message.role!s}")
-        marker = parse_marker(message)
         draft = Draft(self._state)
-        draft.mark_raw(message, spliced=marker is not None and not isinstance(marker, Rollback))
+        draft.append(message)
         return self._commit("marker", draft, {})
 
     def reopen_after_context_reset(self) -> ConversationStepResult:
@@ -241,28 +239,12 @@ class ConversationRuntime(Conversation):
                 f"not one in stage {self._state.stage!s}"
             )
         draft = Draft(self._state)
-        draft.path.append(Stage.INITIAL_USER)
-        draft.set(
-            stage=Stage.INITIAL_USER,
-            pending=(),
-            rollbacks=0,
-            trigger=None,
-            force_prompted=False,
-        )
+        draft.reopen()
+        draft.pending, draft.rollbacks = (), 0
+        draft.trigger, draft.force_prompted = None, False
         return self._commit("reopen", draft, {})
 
     # Inside ----------------------------------------------------------------------------------
-
-    def _context(self) -> apply.Context:
-        return apply.Context(
-            config=self.config,
-            budget=self._budget,
-            prompt=force_prompt(self.config),
-            max_turns=self._max_turns,
-        )
-
-    def _check_turns(self, draft: Draft) -> dict[str, Any]:
-        return apply.check_turns(self._context(), draft)
 
     def _require_call_model(self, what: str) -> None:
         if self.action is not StepAction.CALL_MODEL:
@@ -278,7 +260,8 @@ class ConversationRuntime(Conversation):
         prior = self._state.stage
         draft = Draft(self._state)
         draft.append(message)
-        draft.set(turn_idx=draft.state.turn_idx + 1, received_in=prior)
+        draft.turn_idx += 1
+        draft.received_in = prior
         draft.move(Stage.RECEIVED)
         turn = Turn(
             message=message,
@@ -297,9 +280,9 @@ class ConversationRuntime(Conversation):
         return draft, turn
 
     def _budget_after(self, draft: Draft) -> ContextBudget | None:
-        if not self._budget.active or not self.config.context_limit.min_tokens_for_generation:
+        if not self._budget.active or not self._budget.hard_line:
             return None
-        return self._budget.generation(draft.state.transcript, draft.state.calibration)
+        return self._budget.generation(draft.transcript, draft.calibration)
 
     def _commit(
         self,
@@ -310,7 +293,7 @@ class ConversationRuntime(Conversation):
         decision: Decision | None = None,
     ) -> ConversationStepResult:
         result = results.step_result(operation, draft, info, decision=decision)
-        self._state = draft.state
+        self._state = draft.state()
         return result
 
 

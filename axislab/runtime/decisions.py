@@ -75,8 +75,6 @@ class Pass:
     """The rule was not asked at all: one of the two skip rules."""
 
 
-_NO_OBJECTION = "no rule objects"
-
 DirectAnswerHook: TypeAlias = Callable[[Message], str | None]
 """Finds a final answer in a reply, or None."""
 FinalPromptHook: TypeAlias = Callable[[Message], bool]
@@ -155,7 +153,16 @@ def _first(turn: Turn, rules: Sequence[Rule]) -> Decision:
         found = rule.check(turn)
         if isinstance(found, Decision):
             return found
-    return Decision(rule="completed", level="L7", verdict=Verdict.COMPLETE, because=_NO_OBJECTION)
+    return NO_OBJECTION
+
+
+NO_OBJECTION = Decision(
+    rule="completed",
+    level="L7",
+    verdict=Verdict.COMPLETE,
+    because="no rule objects: the reply is the answer",
+)
+"""What is decided where no rule of a chain decides."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,6 +193,9 @@ def explain(turn: Turn) -> tuple[RuleReport, ...]:
             outcome = "skipped" if found is not None and found.skipped else "passed"
             because = found.because if found is not None else ""
             reports.append(RuleReport(rule.name, rule.level, outcome, because))
+    if fired is None:
+        last = NO_OBJECTION
+        reports.append(RuleReport(last.rule, last.level, "fired", last.because))
     return tuple(reports)
 
 

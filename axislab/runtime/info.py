@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
+from typing import Any
 
 from axislab.messages import Json, Message
 from axislab.runtime.decisions import Decision
 from axislab.runtime.stages import ConversationStage, StepAction
 from axislab.runtime.transcript import View
 
-_ALWAYS = (
+ALWAYS = (
     "stage",
     "stage_path",
     "visible_message_count",
@@ -20,12 +21,17 @@ _ALWAYS = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, init=False)
 class ConversationStepInfo:
     """Diagnostics of one step; a field that is None does not apply to it.
 
     `raw_message_count - visible_message_count` is what markers hide, and the markers themselves.
     """
+
+    def __init__(self, **values: Any) -> None:
+        # Only what applies is stored, the rest is read from the class: every step makes one of
+        # these, and a generated __init__ would assign two dozen times None.
+        self.__dict__.update(values)
 
     stage: str
     stage_path: tuple[str, ...]
@@ -63,15 +69,12 @@ class ConversationStepInfo:
 
     def conditional(self) -> dict[str, Json]:
         """Only the fields that apply to this step, as JSON."""
-        out: dict[str, Json] = {}
-        for f in fields(self)[len(_ALWAYS) :]:
-            if (value := getattr(self, f.name)) is not None:
-                out[f.name] = _json(value)
-        return out
+        found = self.__dict__.items()
+        return {k: _json(v) for k, v in found if k not in ALWAYS and v is not None}
 
     def to_dict(self) -> dict[str, Json]:
         """All fields that apply, as JSON."""
-        return {name: _json(getattr(self, name)) for name in _ALWAYS} | self.conditional()
+        return {name: _json(getattr(self, name)) for name in ALWAYS} | self.conditional()
 
 
 def _json(value: object) -> Json:

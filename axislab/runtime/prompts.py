@@ -27,7 +27,13 @@ def render_task(template: str, task: str) -> str:
                 f"user_prompt_template names {{{name}}}: {{task}} is the only placeholder; "
                 f"write {{{{{name}}}}} for braces in the text"
             )
-    return template.format(task=task)
+    try:
+        return template.format(task=task)
+    except (KeyError, IndexError, ValueError) as problem:
+        raise TemplateError(
+            f"user_prompt_template {template!r} cannot be filled in: {problem}; "
+            f"write plain {{task}}"
+        ) from None
 
 
 def force_prompt(config: ConversationConfig) -> Message | None:

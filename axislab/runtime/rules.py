@@ -6,13 +6,23 @@ Source: seed 000, section 2, with the order and the gates that spec section 5 st
 from __future__ import annotations
 
 from axislab.config import FormatErrorStrategy
-from axislab.runtime.decisions import Decision, Pass, Rule, Turn, Verdict, preview, roll_back
+from axislab.runtime.decisions import (
+    NO_OBJECTION,
+    Decision,
+    Pass,
+    Rule,
+    Turn,
+    Verdict,
+    preview,
+    roll_back,
+)
 from axislab.runtime.stages import ConversationStage as Stage
 from axislab.runtime.stages import FinalizationTrigger, RollbackReason
 
 _AFTER_FINAL = Pass(
     "the final-response prompt was already given: replies are taken as they are", True
 )
+_NOT_FORCED = Pass("the final answer was not forced")
 
 
 def token_exhaustion(turn: Turn) -> Decision | Pass:
@@ -32,7 +42,7 @@ def token_exhaustion(turn: Turn) -> Decision | Pass:
 def forced_finalization(turn: Turn) -> Decision | Pass:
     """The final answer was forced: whatever came is the end."""
     if turn.prior is not Stage.FORCE_FINAL:
-        return Pass("the final answer was not forced")
+        return _NOT_FORCED
     if turn.calls:
         verdict, because = Verdict.REJECT_CALLS, "the forced reply calls tools"
     elif turn.force_prompted:
@@ -75,10 +85,9 @@ def context_budget(turn: Turn) -> Decision | Pass:
         return Pass("no hard line is set, so the budget is not checked here")
     if not budget.exceeds_context:
         return Pass(f"{budget.remaining_tokens} tokens are left")
-    if not turn.calls and turn.text.strip():
-        ahead = turn.ahead("context_budget")
-        if ahead.verdict is Verdict.COMPLETE:
-            return ahead
+    finished = not turn.calls and turn.text.strip()
+    if finished and turn.ahead("context_budget").verdict is Verdict.COMPLETE:
+        return Pass("it ends the conversation: no further generation is needed")
     if budget.hard_stop:
         return Decision(
             rule="context_budget",
@@ -221,9 +230,7 @@ def final_prompt(turn: Turn) -> Decision | Pass:
 
 def completed(turn: Turn) -> Decision:
     """Nothing objects: the reply is the answer."""
-    return Decision(
-        rule="completed", level="L7", verdict=Verdict.COMPLETE, because="no rule objects"
-    )
+    return NO_OBJECTION
 
 
 CHAIN: tuple[Rule, ...] = (

@@ -46,6 +46,9 @@ class ConversationStage(StrEnum):
     TOKEN_EXCEEDED = "assistant_terminated_token_exceed"
     """End: no tokens were left for an answer."""
 
+    # That of the text; an enumeration's own is not cached, and every step looks up stages.
+    __hash__ = str.__hash__
+
 
 class StepAction(StrEnum):
     """What the orchestrator does next."""
@@ -165,6 +168,6 @@ def check_move(source: ConversationStage, target: ConversationStage) -> None:
     Raises:
         OperationRefused: It is not legal; the message names the stages that are.
     """
-    if (source, target) not in VALID_STAGE_TRANSITION:
+    if target not in LEGAL_MOVES[source]:
         allowed = ", ".join(LEGAL_MOVES[source]) or "nothing: the conversation has ended"
         raise OperationRefused(f"no move from {source!s} to {target!s}; allowed: {allowed}")

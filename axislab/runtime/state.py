@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
-from axislab.messages import Message, ToolCall
+from axislab.messages import Message, Role, ToolCall
 from axislab.runtime.budget import Calibration
-from axislab.runtime.markers import Marker, Rollback
+from axislab.runtime.markers import Marker
 from axislab.runtime.stages import ConversationStage, check_move
 from axislab.runtime.transcript import Transcript
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class State:
     """Everything a conversation remembers."""
 
@@ -31,50 +31,62 @@ class State:
 
 
 class Draft:
-    """One operation in the making: it becomes the state only when all of it succeeded."""
+    """One operation in the making: a working copy that becomes the state only when all succeeded.
 
-    __slots__ = ("appended", "path", "start", "state")
+    Its attributes are those of `State`, to be assigned; the stage changes by `move` alone.
+    """
 
     def __init__(self, state: State) -> None:
-        self.start = state
-        self.state = state
+        self.transcript = state.transcript
+        self.stage = state.stage
+        self.turn_idx = state.turn_idx
+        self.pending = state.pending
+        self.received_in = state.received_in
+        self.rollbacks = state.rollbacks
+        self.reprompts = state.reprompts
+        self.trigger = state.trigger
+        self.force_prompted = state.force_prompted
+        self.calibration = state.calibration
         self.path: list[ConversationStage] = [state.stage]
+        """Every stage of this operation, starting with the one before it."""
         self.appended: list[Message] = []
 
-    def set(self, **changes: object) -> None:
-        """Change fields of the state."""
-        self.state = replace(self.state, **changes)  # type: ignore[arg-type]
+    def state(self) -> State:
+        """The state this draft has come to."""
+        return State(
+            self.transcript,
+            self.stage,
+            self.turn_idx,
+            self.pending,
+            self.received_in,
+            self.rollbacks,
+            self.reprompts,
+            self.trigger,
+            self.force_prompted,
+            self.calibration,
+        )
 
     def move(self, *stages: ConversationStage) -> None:
         """Go through stages, each a legal move."""
-        at = self.state.stage
         for stage in stages:
-            check_move(at, stage)
+            check_move(self.stage, stage)
             self.path.append(stage)
-            at = stage
-        self.set(stage=at)
+            self.stage = stage
+
+    def reopen(self) -> None:
+        """Go back to the initial stage, as only a reopening after a discard does."""
+        self.path.append(ConversationStage.INITIAL_USER)
+        self.stage = ConversationStage.INITIAL_USER
 
     def append(self, message: Message) -> None:
-        """Append a message that is no marker."""
+        """Append a message; a marker takes effect, also on what the calibration knows."""
+        before, after = self.transcript, self.transcript.append(message)
+        self.transcript = after
         self.appended.append(message)
-        self.set(transcript=self.state.transcript.append(message))
+        if message.role is Role.RUNTIME:
+            spliced = after.splices != before.splices
+            self.calibration = self.calibration.after(after.visible_count, spliced=spliced)
 
     def mark(self, marker: Marker) -> None:
-        """Append a marker, with its effect on what the calibration knows."""
-        self._mark(marker.to_message(), spliced=not isinstance(marker, Rollback))
-
-    def mark_raw(self, message: Message, *, spliced: bool) -> None:
-        """Append a marker message as it stands."""
-        self._mark(message, spliced=spliced)
-
-    def _mark(self, message: Message, *, spliced: bool) -> None:
-        before = self.state.transcript
-        after = before.append_raw(message)
-        changed = after.visible.key != before.visible.key
-        self.appended.append(message)
-        self.set(
-            transcript=after,
-            calibration=self.state.calibration.after(
-                visible_count=after.visible_count, spliced=spliced and changed
-            ),
-        )
+        """Append a marker."""
+        self.append(marker.to_message())

@@ -56,12 +56,7 @@ class View(Sequence[Message]):
         """True if both hold the same messages; at once if both come from one moment."""
         if isinstance(other, View) and other._top is self._top:  # noqa: SLF001
             return True
-        return len(self) == len(other) and all(a == b for a, b in zip(self, other, strict=True))
-
-    @property
-    def last(self) -> Message | None:
-        """The newest message."""
-        return self._top.message if self._top else None
+        return len(self) == len(other) and self._read() == tuple(other)
 
     @property
     def key(self) -> int:
@@ -97,6 +92,8 @@ class Transcript:
 
     cost: Cost = lambda _: 0
     """Estimated tokens of a message, counted once when it is appended."""
+    splices: int = 0
+    """How often a compaction or discard has replaced part of the visible list."""
     _full: _Node | None = None
     _visible: _Node | None = None
 
@@ -125,11 +122,6 @@ class Transcript:
         """Estimated tokens of the visible list."""
         return self._visible.cost if self._visible else 0
 
-    @property
-    def last_visible(self) -> Message | None:
-        """The newest visible message."""
-        return self._visible.message if self._visible else None
-
     def append(self, message: Message) -> Transcript:
         """The transcript with one more message, or marker, and its effect.
 
@@ -145,51 +137,50 @@ class Transcript:
 
     def append_raw(self, message: Message) -> Transcript:
         """The same without any check: for imports, which take messages as they stand."""
+        full = _Node(message, self._full, 0)
         if message.role is Role.RUNTIME:
-            marker = parse_marker(message)
-            visible = self._visible if marker is None else self._apply(marker)
-            return Transcript(self.cost, _Node(message, self._full, 0), visible)
-        return Transcript(
-            self.cost,
-            _Node(message, self._full, 0),
-            _Node(message, self._visible, self.cost(message)),
-        )
+            return self._marked(full, parse_marker(message))
+        visible = _Node(message, self._visible, self.cost(message))
+        return Transcript(self.cost, self.splices, full, visible)
 
     def checked(self, marker: Marker) -> Transcript:
         """The transcript with a marker that is in range and leaves the history well formed.
 
         Raises:
             OperationRefused: It would touch the system message or the task, part a tool call
-                from its result, or lies outside the visible list.
+                from its result, lies outside the visible list, or has a negative or empty range.
         """
-        kept = list(self.visible)
-        after = self.append(marker.to_message())
-        left = list(after.visible)
+        message = marker.to_message()
+        if parse_marker(message) != marker:
+            raise OperationRefused(f"{marker!r} is malformed: counts start at 0, a compaction at 1")
+        kept = self.visible
+        if not isinstance(marker, Rollback) and not _in_range(marker, len(kept)):
+            raise OperationRefused(f"{marker!r} lies outside the {len(kept)} visible messages")
+        after = self.append(message)
+        left = after.visible
         head = task_prefix(kept)
         if left[:head] != kept[:head]:
             raise OperationRefused(
                 f"{marker!r} would hide the system message or the task: the first {head} "
                 f"messages must stay"
             )
-        if isinstance(marker, Compaction | DiscardAll) and not _in_range(marker, len(kept)):
-            raise OperationRefused(f"{marker!r} lies outside the {len(kept)} visible messages")
-        if (problem := pairing_problem(left)) is not None:
+        if (problem := pairing_problem(left, open_end=False)) is not None:
             raise OperationRefused(f"{marker!r} would leave {problem}; cut at a whole exchange")
         return after
 
-    def _apply(self, marker: Marker) -> _Node | None:
+    def _marked(self, full: _Node, marker: Marker | None) -> Transcript:
+        """The transcript after a marker, which stands at the top of `full` already."""
+        visible, splices = self._visible, self.splices
         if isinstance(marker, Rollback):
-            return _drop(self._visible, marker.count)
-        if not _in_range(marker, self.visible_count):
-            return self._visible
-        if isinstance(marker, DiscardAll):
-            return _drop_to(self._visible, marker.prefix_len)
-        end = marker.prefix_len + marker.compressed_count
-        tail = list(self.visible)[end:]
-        node = _drop_to(self._visible, marker.prefix_len)
-        for message in (Message.assistant(marker.summary), *tail):
-            node = _Node(message, node, self.cost(message))
-        return node
+            visible = _drop(visible, marker.count)
+        elif marker is not None and _in_range(marker, self.visible_count):
+            splices += 1
+            visible = _drop_to(visible, marker.prefix_len)
+            if isinstance(marker, Compaction):
+                end = marker.prefix_len + marker.compressed_count
+                for message in (Message.assistant(marker.summary), *self.visible[end:]):
+                    visible = _Node(message, visible, self.cost(message))
+        return Transcript(self.cost, splices, full, visible)
 
 
 def _in_range(marker: Compaction | DiscardAll, size: int) -> bool:
@@ -236,7 +227,9 @@ def pairing_problem(messages: Iterable[Message], *, open_end: bool = True) -> st
     waiting: dict[str, str] = {}
     for message in messages:
         if message.role is Role.TOOL:
-            for call_id in (message.tool_call_id or "").split(","):
+            answered = message.tool_call_id or ""
+            # A merged rejection answers several calls: their ids stand joined by commas.
+            for call_id in [answered] if answered in waiting else answered.split(","):
                 if waiting.pop(call_id, None) is None:
                     return f"a tool result without its call ({call_id!r})"
         elif waiting:

@@ -14,7 +14,7 @@ from axislab.config import (
     FormatErrorConfig,
 )
 from axislab.errors import AxislabError
-from axislab.messages import Message, Role, ToolCall
+from axislab.messages import Message, Role
 from axislab.runtime.conversation import ConversationRuntime
 from axislab.runtime.info import ConversationStepResult
 from axislab.runtime.markers import parse_marker
@@ -65,10 +65,6 @@ class Estimator:
         return sum(4 + len(m.text) // 4 + 8 * len(m.tool_calls) for m in messages)
 
 
-class Raising(AxislabError):
-    """What the case files' hook raises."""
-
-
 def _build(config: dict[str, Any]) -> ConversationRuntime:
     conversation = ConversationConfig(
         system_prompt=config["system_prompt"],
@@ -112,7 +108,7 @@ def _hook(prefix: str | None, raises_on: str | None) -> Any:
 
     def hook(message: Message) -> str | None:
         if raises_on is not None and raises_on in message.text:
-            raise Raising(f"the hook raises on {raises_on!r}")
+            raise RuntimeError(f"the hook raises on {raises_on!r}")
         if prefix is not None and message.text.startswith(prefix):
             return message.text[len(prefix) :].strip() or None
         return None
@@ -250,30 +246,24 @@ def _row(message: Message) -> str:
 
 
 def _assistant(op: dict[str, Any]) -> Message:
-    calls = tuple(
-        ToolCall(id=c["id"], name=c["name"], arguments=json.dumps(c["arguments"]))
-        for c in op.get("tool_calls") or ()
-    )
-    return Message(
-        role=Role(op.get("role", "assistant")),
-        content=op.get("content"),
-        tool_calls=calls,
-        reasoning=op.get("reasoning_content"),
-    )
+    keys = ("content", "tool_calls", "reasoning_content")
+    return Message.from_dict({"role": op.get("role", "assistant"), **{k: op.get(k) for k in keys}})
 
 
 def _result(row: dict[str, Any]) -> Message:
-    return Message(
-        role=Role(row.get("role", "tool")),
-        content=row.get("content"),
-        tool_call_id=row["id"],
-        name=row.get("name"),
+    return Message.from_dict(
+        {
+            "role": row.get("role", "tool"),
+            "content": row.get("content"),
+            "tool_call_id": row.get("id"),
+            "name": row.get("name"),
+        }
     )
 
 
 def _marker(op: dict[str, Any]) -> Message:
     if op["kind"] == "raw":
-        return Message(role=Role.RUNTIME, name=op["name"], content=op["content"])
+        return Message(role=Role.RUNTIME, name=op.get("name"), content=op.get("content"))
     payload = {k: v for k, v in op.items() if k not in ("op", "kind")}
     return Message(role=Role.RUNTIME, name=op["kind"], content=json.dumps(payload))
 
