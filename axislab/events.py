@@ -59,6 +59,8 @@ class RunStarted(Event):
     fork_step: int | None = None
     model_info: Mapping[str, Any] | None = None
     """What identifies the model further: weights' checksum, failure profile, api_base."""
+    tools: list[dict[str, Any]] | None = None
+    """What the model was told about tools: `ToolSpec.to_dict()` of each, in order."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

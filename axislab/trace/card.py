@@ -21,6 +21,7 @@ MOST_OUTPUT = 2000
 """Characters of the output that are shown."""
 _MOST_TEXT = 400
 _MOST_ROWS = 30
+_PROMPT_TOKENS = ("input_tokens", "estimated_prompt_tokens")
 
 _S = ConversationStage
 
@@ -74,7 +75,8 @@ _STYLE = """
 .axl-card .meter{height:6px;border:1px solid currentColor;border-radius:3px;max-width:320px;
  opacity:.72}
 .axl-card .meter div{height:100%;background:currentColor}
-.axl-card table{border-collapse:collapse;background:transparent;color:inherit}
+.axl-card table{border-collapse:collapse;background:transparent;color:inherit;font-size:1em;
+ margin:8px 0}
 .axl-card th,.axl-card td{border-bottom:1px solid var(--jp-border-color2,rgba(128,128,128,.45));
  padding:1px 12px 1px 0;text-align:left;background:transparent;color:inherit}
 .axl-card td.n,.axl-card th.n{text-align:right}
@@ -209,25 +211,25 @@ def _budget(run: Run) -> str:
     largest = _largest_prompt(run.trace.of(ModelRequested.kind))
     if largest is None:
         return _dim("no prompt was measured")
-    observed = largest.data.get("input_tokens")
-    estimated = largest.data.get("estimated_prompt_tokens")
+    observed, estimated = (largest.data.get(name) for name in _PROMPT_TOKENS)
     window = context_window(run)
-    parts = [f"largest prompt: {_number(observed)} tokens observed, {_number(estimated)} estimated"]
+    told = f"largest prompt: {_number(observed)} tokens observed, {_number(estimated)} estimated"
     if observed and estimated:
-        parts[0] += f" ({(estimated - observed) / observed:+.0%})"
+        told += f" ({(estimated - observed) / observed:+.0%})"
     if window is None:
-        return esc(f"{parts[0]}; window not set")
+        return esc(f"{told}; window not set")
     share = (observed or estimated or 0) / window
     width = f"{100 * min(share, 1.0):.1f}%"
     meter = f'<div class="meter"><div style="width:{width}"></div></div>'
-    return esc(f"{parts[0]}; {share:.0%} of the window of {window:,}") + meter
+    return esc(f"{told}; {share:.1%} of the window of {window:,}") + meter
 
 
 def _largest_prompt(rows: Iterable[Record]) -> Record | None:
-    def size(row: Record) -> int:
-        return int(row.data.get("input_tokens") or row.data.get("estimated_prompt_tokens") or 0)
+    def size(row: Record) -> tuple[int, int]:
+        observed, estimated = (row.data.get(name) or 0 for name in _PROMPT_TOKENS)
+        return int(observed), int(estimated)
 
-    return max((row for row in rows if size(row)), key=size, default=None)
+    return max((row for row in rows if any(size(row))), key=size, default=None)
 
 
 def context_window(run: Run) -> int | None:

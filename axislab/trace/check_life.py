@@ -13,7 +13,8 @@ from axislab.events import (
 )
 from axislab.fsm.status_tables import PHASE_TABLE, RUN_TABLE, RunStatus, StepPhase
 from axislab.trace.findings import Findings
-from axislab.trace.trace import CORE_KINDS, Record
+from axislab.trace.shape import CORE_KINDS
+from axislab.trace.trace import Record
 
 _STATUS_MOVES = frozenset(
     (str(rule.source), rule.event, str(rule.target))

@@ -14,10 +14,9 @@ from axislab.events import (
     ToolFinished,
     ToolStarted,
 )
-from axislab.messages import Message, ToolStatus, Usage
+from axislab.messages import Message, Role, ToolStatus, Usage
 from axislab.runtime.markers import Rollback as RollbackMarker
 from axislab.runtime.markers import parse_marker
-from axislab.runtime.transcript import Transcript
 from axislab.trace.trace import Record, Trace
 
 _PREVIEW = 240
@@ -69,14 +68,14 @@ def phase_seconds(trace: Trace) -> dict[str, float]:
 def rollbacks(trace: Trace) -> list[Rollback]:
     """Each time that messages were hidden, with what was hidden."""
     found = []
-    before = Transcript()
-    for record, message in zip(trace.of(MessageAppended.kind), trace.full, strict=False):
-        after = before.append_raw(message)
-        if isinstance(marker := parse_marker(message), RollbackMarker):
-            hidden = tuple(before.visible)[after.visible_count :]
-            previews = tuple(map(preview, hidden))
-            found.append(Rollback(record.data["step"], marker.reason, len(hidden), previews))
-        before = after
+    for place, record in enumerate(trace.of(MessageAppended.kind)):
+        if record.data["message"].get("role") != Role.RUNTIME:
+            continue
+        marker = parse_marker(Message.from_dict(record.data["message"]))
+        if isinstance(marker, RollbackMarker):
+            before, after = trace.transcripts[place : place + 2]
+            hidden = tuple(map(preview, before.visible[after.visible_count :]))
+            found.append(Rollback(record.data["step"], marker.reason, len(hidden), hidden))
     return found
 
 

@@ -6,10 +6,12 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from axislab.errors import TraceCorrupt, TraceError
+from axislab.events import Event
 from axislab.trace.shape import RESERVED, shape_problem
 from axislab.trace.trace import Record
 
@@ -46,6 +48,33 @@ def encode_line(seq: int, time: str, kind: str, payload: Mapping[str, Any]) -> b
         return text.encode() + b"\n"
     except UnicodeEncodeError:
         return clean_text(text).encode() + b"\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """An event as its bytes, and as the record a reader makes of them."""
+
+    data: bytes
+    record: Record
+
+
+def to_line(seq: int, time: str, event: Event) -> Line:
+    """The line of an event, sure to be read back.
+
+    Raises:
+        TraceError: JSON cannot hold it, or no reader would take it.
+    """
+    data = encode_line(seq, time, event.kind, event.payload())
+    try:
+        return Line(data, decode_line(data))
+    except BadLine as problem:
+        raise TraceError(f"cannot record this event: {problem}") from problem
+
+
+def time_stamp(seconds: float) -> str:
+    """Seconds since 1970 as UTC, ISO 8601."""
+    moment = datetime.fromtimestamp(seconds, UTC)
+    return moment.isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
 def _encode_carefully(row: Mapping[str, Any], kind: str) -> str:

@@ -1,13 +1,13 @@
-"""MemoryRecorder: numbers and dates events like a recorder, but keeps no file."""
+"""MemoryRecorder: takes what a recorder takes and gives the same records, but keeps no file."""
 
 from __future__ import annotations
 
 import threading
 import time as time_module
 from collections.abc import Callable
-from datetime import UTC, datetime
 
 from axislab.events import Event
+from axislab.trace.lines import time_stamp, to_line
 from axislab.trace.trace import Record
 
 
@@ -26,12 +26,15 @@ class MemoryRecorder:
         self._seq = 0
 
     def record(self, event: Event) -> Record:
-        """The event as a record, with the next number and the time."""
+        """The event as the record that a file would hold.
+
+        Raises:
+            TraceError: It holds something that JSON cannot.
+        """
         with self._lock:
-            seq, self._seq = self._seq, self._seq + 1
-        now = datetime.fromtimestamp(self._clock(), UTC)
-        stamp = now.isoformat(timespec="microseconds").replace("+00:00", "Z")
-        return Record(seq=seq, time=stamp, kind=event.kind, data=event.payload())
+            record = to_line(self._seq, time_stamp(self._clock()), event).record
+            self._seq += 1
+        return record
 
     def close(self) -> None:
         """Nothing is open."""

@@ -8,13 +8,12 @@ import threading
 import time as time_module
 import weakref
 from collections.abc import Callable
-from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Literal, Self, get_args
 
 from axislab.errors import TraceCorrupt, TraceError
-from axislab.events import Event, RunFinished, RunStarted
+from axislab.events import SCHEMA_VERSION, Event, RunFinished, RunStarted
 from axislab.trace.files import (
     lock_file,
     looks_like_a_line,
@@ -23,7 +22,14 @@ from axislab.trace.files import (
     sync_folder,
     unwritable,
 )
-from axislab.trace.lines import BadLine, RawLines, decode_line, encode_line, split_lines
+from axislab.trace.lines import (
+    BadLine,
+    RawLines,
+    decode_line,
+    split_lines,
+    time_stamp,
+    to_line,
+)
 from axislab.trace.lock import unlock
 from axislab.trace.trace import Record
 
@@ -146,14 +152,13 @@ class TraceRecorder:
         """
         with self._lock:
             self._check(event)
-            line = encode_line(self._seq, self._now(), event.kind, event.payload())
-            record = _read_back(line)
-            self._write(line)
+            line = to_line(self._seq, time_stamp(self._clock()), event)
+            self._write(line.data)
             if isinstance(event, RunFinished):
                 self._ended_as = event.status
             if self._sync and event.kind not in _LIGHT_KINDS:
                 self._fsync()
-        return record
+        return line.record
 
     def __call__(self, event: Event) -> None:
         """The same as an `Emit`: writes the event and returns nothing."""
@@ -201,10 +206,6 @@ class TraceRecorder:
             else "only an INTERRUPTED run goes on; fork it instead"
         )
         return f"the run in {str(self.path)!r} has ended with status {status}: {go_on}"
-
-    def _now(self) -> str:
-        moment = datetime.fromtimestamp(self._clock(), UTC)
-        return moment.isoformat(timespec="microseconds").replace("+00:00", "Z")
 
     def _write(self, line: bytes) -> None:
         """Write a line, all of it or nothing of it."""
@@ -263,14 +264,6 @@ class TraceRecorder:
         return f"TraceRecorder({str(self.path)!r}, {self._seq} lines, {state})"
 
 
-def _read_back(line: bytes) -> Record:
-    """The record as a reader will see it; what no reader takes is not written."""
-    try:
-        return decode_line(line)
-    except BadLine as problem:
-        raise TraceError(f"cannot record this event: {problem}") from problem
-
-
 def _release(fd: int, pid: int) -> None:
     """Close the file; a forked child leaves the lock to its parent."""
     try:
@@ -302,6 +295,8 @@ def _check_lines(lines: RawLines, path: Path) -> Record | None:
             raise _not_in_order(path, number, f"has seq {last.seq}, expected {number - 1}")
         if (last.kind == RunStarted.kind) != (number == 1):
             raise _not_in_order(path, number, f"is of kind {last.kind!r}")
+        if number == 1 and last.data["schema"] > SCHEMA_VERSION:
+            raise _not_in_order(path, number, "has a newer schema; update axislab to go on")
     return last
 
 

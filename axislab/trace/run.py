@@ -276,6 +276,9 @@ class Run:
         kind_of = RunInterrupted if stopped else RunError
         raise kind_of(": ".join(p for p in parts if p)) from self.cause
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Run, (self.trace,)  # elsewhere it is not live, and its cause may not be copied
+
     def __repr__(self) -> str:
         parts = [self.status, *_answer_parts(self)]
         parts += [_counted(self.steps, "step"), _counted(self.turns, "turn")]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
 from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
@@ -61,13 +61,12 @@ def _shape(event: type[Event]) -> tuple[FieldShape, ...]:
     )
 
 
-def _events(root: type[Event]) -> Iterator[type[Event]]:
-    for event in root.__subclasses__():
-        yield event
-        yield from _events(event)
+_EVENTS = tuple(e for e in Event.__subclasses__() if e.__module__ == Event.__module__)
 
+CORE_KINDS = frozenset(event.kind for event in _EVENTS)
+"""Kinds that show a run going on; lines of another kind may follow the end of a run."""
 
-SHAPES: dict[str, tuple[FieldShape, ...]] = {event.kind: _shape(event) for event in _events(Event)}
+SHAPES: dict[str, tuple[FieldShape, ...]] = {event.kind: _shape(event) for event in _EVENTS}
 """Kind to its fields. Other kinds and further fields are let through: newer versions may add."""
 
 

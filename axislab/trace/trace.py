@@ -10,35 +10,10 @@ from threading import RLock
 from typing import Any, TypeAlias
 
 from axislab.errors import TraceCorrupt, TraceError
-from axislab.events import (
-    MessageAppended,
-    ModelRequested,
-    PhaseChanged,
-    RunFinished,
-    RunStarted,
-    StatusChanged,
-    StepTaken,
-    ToolFinished,
-    ToolStarted,
-)
+from axislab.events import MessageAppended, RunFinished, RunStarted, StepTaken
 from axislab.messages import Message
 from axislab.runtime.transcript import Transcript
-
-CORE_KINDS = frozenset(
-    event.kind
-    for event in (
-        RunStarted,
-        StatusChanged,
-        PhaseChanged,
-        MessageAppended,
-        StepTaken,
-        ModelRequested,
-        ToolStarted,
-        ToolFinished,
-        RunFinished,
-    )
-)
-"""Kinds that show a run going on; a later kind of line may follow the end of a run."""
+from axislab.trace.shape import CORE_KINDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,11 +187,16 @@ class Trace:
             TraceError: There is no such step.
         """
         end = self._end_of(step)
+        return self.transcripts[end]
+
+    @property
+    def transcripts(self) -> Sequence[Transcript]:
+        """Both lists before the first message, after it, after the second, and so on."""
+        self._read_messages()
         with self._lock:
-            while len(self._transcripts) <= end:
-                message = self._messages[len(self._transcripts) - 1]
+            for message in self._messages[len(self._transcripts) - 1 :]:
                 self._transcripts.append(self._transcripts[-1].append_raw(message))
-        return self._transcripts[end]
+        return self._transcripts
 
     def _end_of(self, step: int | None) -> int:
         """How many messages there were after a step."""

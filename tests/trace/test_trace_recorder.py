@@ -20,6 +20,7 @@ from trace_samples import (
     many_turns,
     refusal,
     rows_of,
+    write_rows,
 )
 
 from axislab.errors import TraceCorrupt, TraceError, TraceLocked
@@ -324,6 +325,14 @@ def test_a_trace_with_a_bad_line_in_the_middle_is_not_appended_to(tmp_path: Path
     rows = path.read_bytes().split(b"\n")
     path.write_bytes(b"\n".join([*rows[:3], *rows[4:]]))
     with pytest.raises(TraceCorrupt, match="line 4 has seq 4, expected 3"):
+        TraceRecorder(path)
+
+
+def test_a_trace_of_a_newer_schema_is_not_appended_to(tmp_path: Path) -> None:
+    path = make_trace(tmp_path, make_events([calls()]))
+    rows = rows_of(path)
+    write_rows(path, [{**rows[0], "schema": 99}, *rows[1:]])
+    with pytest.raises(TraceCorrupt, match="update axislab"):
         TraceRecorder(path)
 
 

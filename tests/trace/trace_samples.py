@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from axislab.config import ConversationConfig
+from axislab.config import AgentConfig, ConversationConfig
 from axislab.events import (
     SCHEMA_VERSION,
     Event,
@@ -46,6 +46,8 @@ class Reply:
     tokens: int | None = 100
     undo: bool = False
     """The loop hides the calls instead of running them."""
+    error: str | None = None
+    """The call fails for good: context_limit or truncated."""
 
 
 def answer(text: str = "It is \\boxed{42}.") -> Reply:
@@ -121,13 +123,18 @@ def step_event(number: int, result: ConversationStepResult, *, estimated: int) -
     )
 
 
+def recipe_dict(config: ConversationConfig) -> dict[str, Any]:
+    """As `Recipe.to_dict()` has it, without what is a function."""
+    return {"name": "demo", "config": AgentConfig(conversation=config).model_dump(mode="json")}
+
+
 def header(run_id: str = "r1", **changes: Any) -> RunStarted:
     task = {"id": "t1", "prompt": "What is six times seven?", "expected": "42", "metadata": {}}
     fields: dict[str, Any] = {
         "run_id": run_id,
         "schema": SCHEMA_VERSION,
         "axislab_version": "0.1.0",
-        "recipe": {"name": "demo", "conversation": CONFIG.model_dump(mode="json")},
+        "recipe": recipe_dict(CONFIG),
         "recipe_fingerprint": "f00d",
         "task": task,
         "model": "axislab/scripted",
@@ -148,7 +155,7 @@ def make_events(
 ) -> list[Event]:
     """The events of a run; without `finish`, or if the replies run out, it has no end."""
     story = Story(ConversationRuntime(config))
-    story.tell(header(run_id, **head))
+    story.tell(header(run_id, **{"recipe": recipe_dict(config), **head}))
     story.tell(StatusChanged(source="READY", target="RUNNING", event="start"))
     result = story.runtime.initialize_conversation("What is six times seven?")
     story.step(result)
@@ -165,6 +172,8 @@ def make_events(
 
 def _turn(story: Story, reply: Reply) -> ConversationStepResult:
     story.enter("THINKING")
+    if reply.error is not None:
+        return _recover(story, reply.error)
     _request(story, reply)
     made = [
         ToolCall(id=f"c{story.tool_calls + i}", name=name, arguments='{"q": "six"}')
@@ -180,8 +189,21 @@ def _turn(story: Story, reply: Reply) -> ConversationStepResult:
     return result
 
 
-def _request(story: Story, reply: Reply) -> None:
-    common: dict[str, Any] = {
+def _recover(story: Story, error: str) -> ConversationStepResult:
+    story.tell(ModelRequested(attempt=1, outcome=error, error="no", **_common(story)))
+    story.model_calls += 1
+    result = (
+        story.runtime.rollback_latest_tool_exchange_and_force_finalize()
+        if error == "truncated"
+        else story.runtime.force_finalize_due_to_context_limit_after_error({"message": "no"})
+    )
+    assert result is not None
+    story.step(result)
+    return result
+
+
+def _common(story: Story) -> dict[str, Any]:
+    return {
         "call": story.model_calls,
         "purpose": "main_loop",
         "step": story.steps,
@@ -189,6 +211,10 @@ def _request(story: Story, reply: Reply) -> None:
         "latency": 0.25,
         "estimated_prompt_tokens": story.runtime.estimate(),
     }
+
+
+def _request(story: Story, reply: Reply) -> None:
+    common = _common(story)
     for attempt in range(1, reply.errors + 1):
         failed = {"outcome": "server", "error": "HTTP 500", "retry_in": 0.5}
         story.tell(ModelRequested(attempt=attempt, **failed, **common))
@@ -218,7 +244,11 @@ def _run_tools(story: Story) -> ConversationStepResult:
         story.tell(ToolFinished(status=status, content="six", latency=took, **common))
         results.append(Message.tool("six", tool_call_id=call.id, name=call.name))
     story.enter("OBSERVING")
-    result = story.runtime.apply_batch_tool_messages(results)
+    result = story.runtime.apply_batch_tool_messages(
+        results,
+        tools_exhausted=any(m.name == "last" for m in results),
+        rejected_ids=[m.tool_call_id or "" for m in results if m.name == "forbidden"],
+    )
     story.runtime.reset_rollback_counter()
     story.step(result, reset=True)
     return result
