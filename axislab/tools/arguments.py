@@ -73,7 +73,7 @@ def read_arguments(text: str, *, empty_ok: bool = False) -> ReadOutcome:
     except _Ambiguous as problem:
         return BadArguments(message=f"The arguments are not plain JSON: {problem}. {_WANTED}")
     except json.JSONDecodeError as problem:
-        return BadArguments(message=_broken(bare, problem))
+        return BadArguments(message=_broken(problem))
     except (ValueError, RecursionError) as problem:
         return BadArguments(message=f"The arguments cannot be read ({problem}). {_WANTED}")
     if not isinstance(value, dict):
@@ -127,7 +127,8 @@ def _depth(text: str) -> int:
     return deepest
 
 
-def _broken(text: str, problem: json.JSONDecodeError) -> str:
+def _broken(problem: json.JSONDecodeError) -> str:
+    text = problem.doc
     if problem.msg.startswith("Unterminated string") or problem.pos >= len(text):
         return (
             "The arguments end in the middle of the JSON, so they were probably cut off. "

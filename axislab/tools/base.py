@@ -61,7 +61,8 @@ class Tool:
     schema: Mapping[str, Json]
     """JSON Schema of the arguments, an object."""
     function: Callable[..., Any]
-    """Plain or async; a plain one runs in a worker thread, see `blocking`."""
+    """Plain or async. A plain one runs in a worker thread, see `blocking`; an async one must not
+    block, since all runs share its thread."""
     _: KW_ONLY
     description: str = ""
     """What the model is told it does."""
@@ -201,9 +202,9 @@ class Tool:
         if not any(name in arguments for name in names):
             return None
         parts = [arguments.get(name) for name in names]
-        if len(parts) == 1 and isinstance(parts[0], str):
-            return f"{self.name}: {parts[0]}"
-        return f"{self.name}: {_canonical(parts)}"
+        if len(parts) > 1:
+            return f"{self.name}: {_canonical(parts)}"
+        return f"{self.name}: {parts[0] if isinstance(parts[0], str) else _canonical(parts[0])}"
 
     @property
     def _query_names(self) -> tuple[str, ...]:

@@ -45,7 +45,7 @@ class Hit:
     score: float
     """BM25; only comparable within one search."""
     snippet: str
-    """The part of the text that matches best, on one line; "…" stands where it is cut."""
+    """The part of the text that matches best, on one line; "…" where it is cut at the end."""
 
 
 class Corpus:
@@ -261,32 +261,45 @@ def make_snippet(text: str, words: set[str], *, length: int = 160) -> str:
     flat = " ".join(text.split())
     if len(flat) <= length:
         return flat
-    sentences = _sentences(flat)
-    best, most = 0, -1
-    for number, (start, _) in enumerate(sentences):
-        found: set[str] = set()
-        for later, known in sentences[number:]:
-            if later >= start + length:
-                break
-            found |= words & known
-        if len(found) > most:
-            best, most = start, len(found)
+    best = _best_start(_sentences(flat), words, length=length)
     part = flat[best : best + length]
-    if best + length < len(flat):
-        cut = part.rfind(" ")
-        part = part[: cut if cut > length // 2 else None].rstrip() + "…"
-    return ("…" if best else "") + part
+    if best + length >= len(flat):
+        return part
+    cut = part.rfind(" ")
+    part = part[: cut if cut > length // 2 else None].rstrip()
+    return f"{part} …" if part.endswith((".", "!", "?")) else f"{part}…"
+
+
+@dataclass(frozen=True, slots=True)
+class _Sentence:
+    start: int
+    end: int
+    words: frozenset[str]
 
 
 @lru_cache(maxsize=4096)
-def _sentences(flat: str) -> tuple[tuple[int, frozenset[str]], ...]:
-    """Where each sentence begins, and its words."""
+def _sentences(flat: str) -> tuple[_Sentence, ...]:
     starts = [0, *(match.end() for match in _END.finditer(flat) if match.end() < len(flat))]
     ends = [*starts[1:], len(flat)]
     return tuple(
-        (start, frozenset(tokenize(flat[start:end])))
+        _Sentence(start, end, frozenset(tokenize(flat[start:end])))
         for start, end in zip(starts, ends, strict=True)
     )
+
+
+def _best_start(sentences: Sequence[_Sentence], words: set[str], *, length: int) -> int:
+    """Where the sentences that fit together have the most words; at best already in the first."""
+    best, most = 0, (0, 0)
+    for number, first in enumerate(sentences):
+        here = words & first.words
+        found = set(here)
+        for later in sentences[number + 1 :]:
+            if later.end > first.start + length + 1:
+                break
+            found |= words & later.words
+        if (len(found), len(here)) > most:
+            best, most = first.start, (len(found), len(here))
+    return best
 
 
 def _first_words(text: str) -> str:

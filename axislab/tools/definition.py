@@ -18,14 +18,14 @@ from axislab.tools.signature import function_label
 UNKNOWN_TOOL = "__unknown__"
 """The name under which calls of tools that do not exist are counted; no tool may bear it."""
 
-_NAME = re.compile(r"[^\s\x00-\x1f\x7f]{1,128}")
+_NAME = re.compile(r"[^\s<>\x00-\x1f\x7f]{1,128}")
 
 
 def require_name(name: object) -> None:
     """A name is 1 to 128 characters without blanks; what providers take beyond is theirs to say."""
     if not isinstance(name, str) or not _NAME.fullmatch(name) or name == UNKNOWN_TOOL:
         raise ToolDefinitionError(
-            f"{name!r} cannot name a tool: use 1 to 128 characters without blanks, such as "
+            f"{name!r} cannot name a tool: use 1 to 128 characters without blanks or <>, such as "
             f"'web_search' (and not {UNKNOWN_TOOL!r}); give name= for a lambda or partial"
         )
 

@@ -51,15 +51,14 @@ async def run_tool(tool: Tool, arguments: Mapping[str, Any], *, timeout: float |
 
 
 async def _outcome(tool: Tool, arguments: Mapping[str, Any], *, timeout: float | None) -> Output:
+    if tool.is_async or _blocks(tool):
+        return await _limited(tool, _start(tool, arguments), timeout=timeout)
     try:
-        if not tool.is_async and not _blocks(tool):
-            value = tool.function(**arguments)
-            if inspect.isawaitable(value):
-                return await _limited(tool, value, timeout=timeout)
-        else:
-            return await _limited(tool, _start(tool, arguments), timeout=timeout)
-    except (Exception, SystemExit) as problem:
+        value = tool.function(**arguments)
+    except (Exception, SystemExit, asyncio.CancelledError) as problem:
         return _raised(problem)
+    if inspect.isawaitable(value):
+        return await _limited(tool, value, timeout=timeout)
     return _returned(value)
 
 
@@ -74,6 +73,8 @@ async def _limited(tool: Tool, value: Awaitable[Any], *, timeout: float | None) 
         if task is None or task.cancelling():
             raise
         return _raised(problem)  # something inside the tool was cancelled, not this run
+    except (Exception, SystemExit) as problem:
+        return _raised(problem)
     return _returned(result)
 
 
