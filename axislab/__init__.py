@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from axislab.errors import TransitionNotAllowed as TransitionNotAllowed
     from axislab.events import Event as Event
     from axislab.frames.budgets import budgets_df as budgets_df
+    from axislab.frames.catalogue import columns as columns
     from axislab.frames.messages import messages_df as messages_df
     from axislab.frames.rollbacks import rollbacks_df as rollbacks_df
     from axislab.frames.runs import runs_df as runs_df
@@ -64,7 +65,7 @@ if TYPE_CHECKING:
     from axislab.models.scripted import ScriptedModel as ScriptedModel
     from axislab.models.simulated import SimulatedModel as SimulatedModel
     from axislab.orchestrator.task import TaskOrchestrator as TaskOrchestrator
-    from axislab.plots.budgets import plot_token_budget as plot_token_budget
+    from axislab.plots.budget import plot_token_budget as plot_token_budget
     from axislab.plots.graph import stage_graph as stage_graph
     from axislab.plots.rollbacks import plot_rollback_reasons as plot_rollback_reasons
     from axislab.plots.stage_graph import plot_stage_graph as plot_stage_graph
@@ -175,6 +176,7 @@ _HOME = {
     "VALID_STAGE_TRANSITION": "runtime.stages",
     "Verdict": "runtime.decisions",
     "budgets_df": "frames.budgets",
+    "columns": "frames.catalogue",
     "exact_match": "answers.scorers",
     "extract_boxed": "answers.extract",
     "extract_json": "answers.extract",
@@ -193,7 +195,7 @@ _HOME = {
     "plot_rollback_reasons": "plots.rollbacks",
     "plot_stage_graph": "plots.stage_graph",
     "plot_stage_path": "plots.stage_path",
-    "plot_token_budget": "plots.budgets",
+    "plot_token_budget": "plots.budget",
     "replace_rule": "runtime.decisions",
     "replay": "trace.replay",
     "roll_back": "runtime.decisions",
