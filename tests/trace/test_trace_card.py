@@ -118,6 +118,20 @@ def test_nothing_a_model_tool_or_task_wrote_becomes_markup(tmp_path: Path) -> No
         assert "<script" not in card
 
 
+def test_the_window_is_read_off_the_budget_of_a_step_if_the_recipe_does_not_say(
+    tmp_path: Path,
+) -> None:
+    script = [calls(), Reply(error="context_limit"), answer()]
+    assert "of the window of 100,000" in words(card_of(tmp_path, script, recipe={"name": "x"}))
+    other = make_events([answer()], recipe={"name": "x"}, run_id="r2")
+    assert "window not set" in run_card(load_run(make_trace(tmp_path, other)))
+
+
+def test_many_tools_are_cut_and_it_says_so(tmp_path: Path) -> None:
+    script = [calls(*(f"tool{n}" for n in range(40))), answer()]
+    assert "30 of 40 tools shown" in card_of(tmp_path, script)
+
+
 def test_the_card_is_static_and_alone(tmp_path: Path) -> None:
     card = card_of(tmp_path, [answer()])
     for forbidden in ("http:", "https:", "<script", "<link", "url(", "@import", "<iframe"):

@@ -28,6 +28,7 @@ from axislab.runtime.markers import Compaction, DiscardAll, Rollback
 from axislab.trace.fsck import fsck, repair
 from axislab.trace.reader import load_run, read_trace
 from axislab.trace.recorder import TraceRecorder
+from axislab.trace.trace import Record, Trace
 
 STORY = [
     refusal(),
@@ -74,6 +75,12 @@ def test_a_trace_or_run_in_memory_is_checked_as_its_file_is(tmp_path: Path) -> N
     path = edited(tmp_path, lambda rows: find(rows, "step", 2).update(visible_count=99))
     assert fsck(read_trace(path)).problems == fsck(path).problems
     assert fsck(load_run(path)).problems == fsck(path).problems
+
+
+def test_a_trace_in_memory_that_no_reader_made_is_checked_for_shape() -> None:
+    report = fsck(Trace([Record(0, "2023-11-14T22:13:20Z", "run.started", {})], notes=["hm"]))
+    assert {p.code for p in report.problems} == {"bad_field", "no_header"}
+    assert [n.message for n in report.notes] == ["hm"]
 
 
 def swap_last_two(rows: Rows) -> None:

@@ -96,6 +96,15 @@ def test_two_runs_in_one_file_give_the_first_and_one_note(tmp_path: Path) -> Non
     assert trace.notes[0].startswith(f"lines {count + 1}-{2 * count}")
 
 
+def test_a_second_header_is_left_out_and_noted(tmp_path: Path) -> None:
+    path = make_trace(tmp_path)
+    rows = rows_of(path)
+    write_rows(path, [*rows, rows[0]], renumber=True)
+    trace = read_trace(path)
+    assert len(trace) == len(rows)
+    assert trace.notes == (f"line {len(rows) + 1} is a second run.started",)
+
+
 def test_a_hundred_bad_lines_give_a_bounded_number_of_notes(tmp_path: Path) -> None:
     path = make_trace(tmp_path)
     path.write_bytes(path.read_bytes() + b'no\n{"no": 1}\n' * 100)

@@ -1,3 +1,4 @@
+import errno
 import math
 import os
 import subprocess
@@ -512,3 +513,89 @@ def test_recording_costs_the_same_at_the_end_of_a_long_run(tmp_path: Path) -> No
         size = recorder.path.stat().st_size
         recorder.record(Remark(value="x"))
         assert recorder.path.stat().st_size - size < 200
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="flock")
+def test_a_file_system_without_locks_is_warned_about_and_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import fcntl
+
+    def no_locks(fd: int, what: int) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", no_locks)
+    with pytest.warns(UserWarning, match="no file locks here"):
+        recorder = TraceRecorder(tmp_path / "r1.jsonl")
+    recorder.record(header())
+    recorder.close()
+    assert len(read_trace(tmp_path / "r1.jsonl", strict=True)) == 1
+
+    def broken(fd: int, what: int) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(fcntl, "flock", broken)
+    with pytest.raises(TraceError, match="Input/output error"):
+        TraceRecorder(tmp_path / "r2.jsonl")
+
+
+def test_a_part_of_a_line_that_could_not_be_cut_off_is_cut_off_before_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "r1.jsonl"
+    real = os.write
+
+    def half(fd: int, data: bytes) -> int:
+        if len(data) < 50:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return real(fd, data[: len(data) - 10])
+
+    def stuck(fd: int, size: int) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    with TraceRecorder(path) as recorder:
+        recorder.record(header())
+        whole = path.read_bytes()
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "write", half)
+            patch.setattr(os, "ftruncate", stuck)
+            with pytest.raises(TraceError, match="No space left"):
+                recorder.record(Remark(value="lost"))
+            assert len(path.read_bytes()) > len(whole)
+            with pytest.raises(TraceError, match="Input/output error"):
+                recorder.record(Remark(value="lost"))
+        recorder.record(Remark(value="kept"))
+    assert [r.data for r in read_trace(path, strict=True)][1:] == [{"value": "kept"}]
+
+
+def test_a_disk_that_does_not_sync_raises_and_closing_still_closes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "r1.jsonl"
+    recorder = TraceRecorder(path, durability="disk")
+
+    def no_sync(fd: int) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(os, "fsync", no_sync)
+    with pytest.raises(TraceError, match="Input/output error"):
+        recorder.record(header())
+    with pytest.raises(TraceError, match="Input/output error"):
+        recorder.close()
+    assert "closed" in repr(recorder)
+    with TraceRecorder(path) as again:
+        assert again.seq == 1
+        assert "1 lines, open" in repr(again)
+
+
+def test_a_payload_may_not_use_the_names_of_the_line_itself(tmp_path: Path) -> None:
+    @dataclass(frozen=True, slots=True, kw_only=True)
+    class Sly(Event):
+        kind: ClassVar[str] = "sly"
+
+        seq: int = 99
+
+    with TraceRecorder(tmp_path / "r1.jsonl") as recorder:
+        recorder.record(header())
+        with pytest.raises(TraceError, match="has a field 'seq'"):
+            recorder.record(Sly())

@@ -174,6 +174,14 @@ def test_an_operation_the_conversation_refuses_is_a_difference(tmp_path: Path) -
     assert (report.difference.step, report.difference.field) == (2, "refused")
 
 
+def test_an_operation_that_would_do_nothing_is_a_difference(tmp_path: Path) -> None:
+    script = [Reply(None, ["search"], "tool_calls", undo=True), answer()]
+    trace = trace_of(tmp_path, script)
+    report = replay(trace, recipe=Recipe().with_(conversation=CONFIG, max_rollbacks=0))
+    assert report.difference is not None
+    assert report.difference.replayed == "nothing to do"
+
+
 def test_an_operation_nobody_knows_raises(tmp_path: Path) -> None:
     path = make_trace(tmp_path, make_events([answer()]))
     rows = rows_of(path)
