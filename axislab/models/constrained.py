@@ -1,0 +1,158 @@
+"""Lets a model without tool calls make them: the reply is held to a JSON schema while it is made.
+
+The schema has one form for each tool and one for a plain answer, so a reply that was not cut is
+always one of them. What it says is then told apart again.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from axislab.messages import Json, Message, Role, ToolCall, ToolSpec
+from axislab.models.outgoing import clean
+
+_CUT_CALL: Final = re.compile(
+    r'^\s*\{\s*"tool"\s*:\s*"(?P<name>[^"]*)"(?:\s*,\s*"arguments"\s*:\s*(?P<rest>.*)|[^:]*)$',
+    re.DOTALL,
+)
+_CUT_ANSWER: Final = re.compile(r'^\s*\{\s*"answer"\s*:\s*"(?P<rest>(?:[^"\\]|\\.)*)', re.DOTALL)
+_HALF_ESCAPE: Final = re.compile(r"\\u[0-9a-fA-F]{0,3}$")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Said:
+    """What a constrained reply says."""
+
+    text: str | None = None
+    calls: tuple[ToolCall, ...] = ()
+
+
+def schema_for(tools: Sequence[ToolSpec], choice: str | None = None) -> dict[str, Json]:
+    """The JSON schema a reply must fit.
+
+    Args:
+        tools: The tools offered.
+        choice: None leaves it to the model, "required" forces a call, a name forces that tool.
+    """
+    forced = {tool.name for tool in tools} & {choice}
+    forms = [
+        _form(tool={"const": tool.name}, arguments=dict(tool.parameters))
+        for tool in tools
+        if not forced or tool.name in forced
+    ]
+    if choice != "required" and not forced:
+        forms.append(_form(answer={"type": "string"}))
+    return {"anyOf": forms}
+
+
+def instructions_for(tools: Sequence[ToolSpec]) -> str:
+    """What the model is told about replying with JSON, and about the tools."""
+    example = json.dumps({"tool": tools[0].name, "arguments": _sample(tools[0])})
+    lines = [
+        "You work in steps. Each step is one JSON object and nothing else.",
+        f"First use a tool, like this: {example}",
+        'When a result tells you the answer, finish, like this: {"answer": "the answer"}',
+        "Tools:",
+    ]
+    for tool in tools:
+        lines.append(f"- {tool.name}({', '.join(_fields(tool))}): {tool.description}")
+    return "\n".join(lines)
+
+
+def _fields(tool: ToolSpec) -> list[str]:
+    fields = tool.parameters.get("properties")
+    return list(fields) if isinstance(fields, Mapping) else []
+
+
+def _sample(tool: ToolSpec) -> dict[str, str]:
+    return dict.fromkeys(_fields(tool)[:1], "words")
+
+
+def plain_messages(
+    messages: Sequence[Message], *, tools: Sequence[ToolSpec] = ()
+) -> list[dict[str, Json]]:
+    """The messages as role and text only, with the instructions in the system message."""
+    out = [
+        {"role": _ROLES[message.role], "content": _plain(message)}
+        for message in messages
+        if message.role is not Role.RUNTIME
+    ]
+    if tools:
+        told = instructions_for(tools)
+        if out and out[0]["role"] == "system":
+            out[0]["content"] = f"{out[0]['content']}\n\n{told}"
+        else:
+            out.insert(0, {"role": "system", "content": told})
+    return out
+
+
+def read_constrained(text: str, *, cut: bool = False) -> Said:
+    """Tell what a constrained reply says; of a cut one, as much as there is."""
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return _read_cut(text) if cut else Said(text=text)
+    if isinstance(value, Mapping) and isinstance(value.get("tool"), str):
+        arguments = json.dumps(value.get("arguments", {}), ensure_ascii=False)
+        return Said(calls=(_call(value["tool"], arguments),))
+    if isinstance(value, Mapping) and isinstance(value.get("answer"), str):
+        return Said(text=_unescaped(value["answer"]))
+    return Said(text=text)
+
+
+_ROLES: Final = {
+    Role.SYSTEM: "system",
+    Role.USER: "user",
+    Role.ASSISTANT: "assistant",
+    Role.TOOL: "user",
+}
+
+
+def _form(**properties: Json) -> dict[str, Json]:
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+def _plain(message: Message) -> str:
+    if message.role is Role.TOOL:
+        return f"Result of {message.name or 'the tool'}:\n{message.text}"
+    lines = [message.text] if message.text else []
+    for call in message.tool_calls:
+        try:
+            arguments = json.loads(call.arguments or "{}")
+        except ValueError:
+            arguments = {}
+        lines.append(json.dumps({"tool": call.name, "arguments": arguments}, ensure_ascii=False))
+    return "\n".join(lines)
+
+
+def _read_cut(text: str) -> Said:
+    if found := _CUT_CALL.match(text):
+        return Said(calls=(_call(found["name"], found["rest"] or ""),))
+    if found := _CUT_ANSWER.match(text):
+        rest = _HALF_ESCAPE.sub("", found["rest"])
+        try:
+            return Said(text=clean(_unescaped(json.loads(f'"{rest}"'))))
+        except ValueError:
+            return Said(text=rest)
+    return Said(text=text)
+
+
+def _call(name: str, arguments: str) -> ToolCall:
+    return ToolCall(
+        id="", name=name, arguments=arguments, provider_id=f"call_{uuid.uuid4().hex[:12]}"
+    )
+
+
+def _unescaped(text: str) -> str:
+    r"""Undo what JSON makes of a single backslash: \boxed and \frac begin like its escapes."""
+    return text.replace("\x08oxed", "\\boxed").replace("\x0crac", "\\frac")

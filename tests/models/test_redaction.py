@@ -1,0 +1,69 @@
+"""Nothing secret is shown: names, addresses and texts."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from axislab.models.redact import MASK, is_secret_name, mask_url, redact, url_secrets
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["api_key", "aws_secret_access_key", "azure_ad_token", "extra_headers", "password", "Auth"],
+)
+def test_names_of_secrets(name: str) -> None:
+    assert is_secret_name(name)
+
+
+@pytest.mark.parametrize("name", ["max_tokens", "seed", "stop_token_ids", "organization", "top_k"])
+def test_names_of_other_parameters(name: str) -> None:
+    assert not is_secret_name(name)
+
+
+@pytest.mark.parametrize(
+    ("url", "masked"),
+    [
+        ("http://localhost:8000/v1", "http://localhost:8000/v1"),
+        ("https://me:pw@host:1/v1", "https://***@host:1/v1"),
+        ("https://token@host/v1", "https://***@host/v1"),
+        ("https://host/v1?sig=abc&v=2", "https://host/v1?sig=***&v=***"),
+        ("https://host/v1#frag", "https://host/v1"),
+        ("not a url", "not a url"),
+    ],
+)
+def test_addresses_are_masked(url: str, masked: str) -> None:
+    assert mask_url(url) == masked
+    assert all(secret in url for secret in url_secrets(url))
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("Incorrect API key provided: sk-abcdefgh1234.", f"Incorrect API key provided: {MASK}"),
+        ("key AIzaSyA1234567890123456789012 is bad", f"key {MASK} is bad"),
+        ("Authorization: Bearer abc.def-ghi_1", f"Authorization: Bearer {MASK}"),
+        ("gsk_0123456789abcdef", MASK),
+        ("the task-based sk-learn", "the task-based sk-learn"),
+    ],
+)
+def test_what_is_shaped_like_a_key_is_masked(text: str, shown: str) -> None:
+    assert redact(text) == shown
+
+
+def test_values_of_the_environment_are_masked_by_the_names_they_have(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("MY_API_KEY", "plain-words-here")
+    monkeypatch.setenv("MY_TOKEN", "short")
+    monkeypatch.setenv("MY_FOLDER", "some-folder-name")
+    text = "plain-words-here short some-folder-name"
+    assert redact(text) == f"{MASK} short some-folder-name"
+
+
+@given(st.text(min_size=4), st.text(), st.text())
+def test_a_given_secret_is_never_left(secret: str, before: str, after: str) -> None:
+    assert secret not in redact(before + secret + after, [secret]) or secret in MASK * 3
+
+
+def test_the_longer_of_two_secrets_goes_first() -> None:
+    assert redact("abcdef", ["abcd", "abcdef", "", "ab"]) == MASK
