@@ -14,7 +14,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from axislab.errors import ErrorKind, ModelError, TraceError
-from axislab.events import Emit, PhaseChanged, RunStarted, StatusChanged
+from axislab.events import (
+    SCHEMA_VERSION,
+    Emit,
+    PhaseChanged,
+    RunStarted,
+    StatusChanged,
+)
 from axislab.fsm.status import RunLifecycle, StepPhase
 from axislab.messages import Message, Role
 from axislab.models.base import ChatModel, ModelReply, ModelRequest
@@ -32,7 +38,6 @@ from axislab.tools.executor import ToolExecutor
 
 SAFETY_ROUNDS = 200
 DEFAULT_ROUNDS = 10_000
-TRACE_SCHEMA = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -243,7 +248,7 @@ class TaskOrchestrator:
         self._emit(
             RunStarted(
                 run_id=self.identity.run_id,
-                schema=TRACE_SCHEMA,
+                schema=SCHEMA_VERSION,
                 axislab_version=self._version,
                 recipe=self.recipe.to_dict(),
                 recipe_fingerprint=self.recipe.fingerprint,
@@ -255,6 +260,7 @@ class TaskOrchestrator:
                 arm=self.identity.arm,
                 study=self.identity.study,
                 model_info=dict(self.model.info) or None,
+                tools=[spec.to_dict() for spec in self._specs] or None,
             )
         )
 

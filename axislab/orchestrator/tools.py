@@ -6,7 +6,6 @@ cannot leave earlier calls run and recorded in a turn that is then hidden.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 
 from axislab.config import AgentConfig
@@ -17,6 +16,7 @@ from axislab.orchestrator.steps import StepLog
 from axislab.runtime.conversation import ConversationRuntime
 from axislab.runtime.info import ConversationStepResult
 from axislab.runtime.stages import RollbackReason
+from axislab.tools.calls import dump_arguments
 from axislab.tools.executor import PreparedCall, Round, ToolExecutor
 
 
@@ -113,7 +113,7 @@ class ToolTurn:
             ToolStarted(
                 call_id=call.id,
                 name=call.name,
-                arguments=json.dumps(arguments, ensure_ascii=False),
+                arguments=dump_arguments(arguments),
                 step=self._log.next_step,
                 idempotent=self._executor.tools[call.name].idempotent,
             )
