@@ -74,6 +74,7 @@ class RunHandle:
     def __init__(self, orchestrator: TaskOrchestrator, live: LiveTrace) -> None:
         self._orchestrator = orchestrator
         self._live = live
+        self._view: Any = None
         self._handle: Handle[Run] = Handle(self._drive)
 
     async def _drive(self) -> Run:
@@ -146,5 +147,7 @@ class RunHandle:
     def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
         from axislab.widgets.live import LiveRun
 
-        bundle: dict[str, Any] = LiveRun(self).mimebundle()
+        if self._view is None:  # one view, however often the handle is shown
+            self._view = LiveRun(self)
+        bundle: dict[str, Any] = self._view.mimebundle()
         return bundle

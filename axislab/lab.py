@@ -19,7 +19,7 @@ from axislab.models.base import ChatModel
 from axislab.models.resolve import resolve_model
 from axislab.orchestrator.task import RunIdentity, TaskOrchestrator
 from axislab.recipe import Recipe
-from axislab.running import TICK, Handle
+from axislab.running import Handle
 from axislab.tasks import Task, TaskLike, as_task
 from axislab.trace.memory import MemoryRecorder
 from axislab.trace.recorder import TraceRecorder, trace_path
@@ -203,11 +203,10 @@ class Lab:
         handle = Handle(lambda: self._drive(crew, _at_least_one("concurrency", at_once)))
         with _bar(len(crew), progress) as bar:
             try:
-                while not handle.wait(TICK):
-                    bar.show(sum(h is not None and h.done for h in crew.handles))
+                handle.watch(lambda: bar.show(crew.done))
             finally:
-                bar.show(sum(h is not None and h.done for h in crew.handles))
                 self.last = crew.runs()
+            bar.show(crew.done)
         handle.value()
         return self.last
 
@@ -335,6 +334,10 @@ class _Crew:
 
     def __len__(self) -> int:
         return len(self.jobs)
+
+    @property
+    def done(self) -> int:
+        return sum(handle is not None and handle.done for handle in self.handles)
 
     def runs(self) -> Runs:
         return Runs(handle.run for handle in self.handles if handle is not None)

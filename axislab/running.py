@@ -14,6 +14,7 @@ import contextvars
 import os
 import signal
 import threading
+import time
 from collections.abc import Callable, Coroutine, Generator, Iterator
 from types import FrameType
 from typing import Any, ClassVar, Generic, TypeVar
@@ -89,8 +90,12 @@ class _Foreground:
     def on_sigint(cls, number: int, frame: FrameType | None) -> None:
         for handle in list(cls.waiting):
             handle.stop()
-        if callable(cls.former):
-            cls.former(number, frame)
+        former, cls.former = cls.former, None  # should it call us in turn, once is enough
+        try:
+            if callable(former):
+                former(number, frame)
+        finally:
+            cls.former = former
 
     @classmethod
     @contextlib.contextmanager
@@ -98,7 +103,8 @@ class _Foreground:
         if threading.current_thread() is not threading.main_thread():
             yield
             return
-        if not cls.waiting:
+        if signal.getsignal(signal.SIGINT) != cls.on_sigint:
+            # Also where something waits already: a kernel sets its own handler for each cell.
             cls.former = signal.signal(signal.SIGINT, cls.on_sigint)
         cls.waiting.append(handle)
         try:
@@ -106,7 +112,7 @@ class _Foreground:
         finally:
             cls.waiting.remove(handle)
             if not cls.waiting and signal.getsignal(signal.SIGINT) == cls.on_sigint:
-                signal.signal(signal.SIGINT, cls.former)
+                signal.signal(signal.SIGINT, cls.former or signal.SIG_DFL)
                 cls.former = None
 
 
@@ -163,6 +169,16 @@ class Handle(Generic[T]):
         """Block until it is done, or for `timeout` seconds; True if it is done.
 
         Raises:
+            KeyboardInterrupt: Ctrl-C or the Stop button; it was stopped.
+            RuntimeError: Called on the loop that would have to do the work.
+        """
+        return self.watch(lambda: None, timeout=timeout)
+
+    def watch(self, tell: Callable[[], None], *, timeout: float | None = None) -> bool:
+        """The same, calling a function ten times a second; if that raises, the work is stopped.
+
+        Raises:
+            KeyboardInterrupt: Ctrl-C or the Stop button, wherever it struck; it was stopped.
             RuntimeError: Called on the loop that would have to do the work.
         """
         if LoopThread.current().is_this_thread:
@@ -170,9 +186,16 @@ class Handle(Generic[T]):
                 "a blocking call inside axislab's own loop would wait for itself: "
                 "use `await lab.arun(...)` here"
             )
+        end = None if timeout is None else time.monotonic() + timeout
         try:
-            concurrent.futures.wait([self._future], timeout)
-        except KeyboardInterrupt:
+            # In ticks, since on some systems Ctrl-C is only noticed between two waits.
+            while not self._future.done():
+                left = TICK if end is None else min(TICK, end - time.monotonic())
+                if left <= 0:
+                    break
+                concurrent.futures.wait([self._future], left)
+                tell()
+        except BaseException:
             self.stop()
             concurrent.futures.wait([self._future], GRACE)
             raise
