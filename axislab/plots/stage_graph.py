@@ -132,7 +132,7 @@ class _Drawing:
 
     def inches_wide(self, ax: Axes) -> float:
         """Width of the axes as they will be drawn."""
-        figure: Any = ax.get_figure(root=True)
+        figure: Any = ax.figure.canvas.figure  # not the subfigure, if it is one
         if figure.get_layout_engine() is not None:
             figure.draw_without_rendering()
         else:
