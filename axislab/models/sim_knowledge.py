@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from axislab.models.sim_draws import Draws
 from axislab.models.sim_language import NounPhrase, Question, plain
-from axislab.models.sim_reading import number_in
+from axislab.models.sim_reading import Fact, number_in
 from axislab.models.sim_view import Sighting, View
 
 _COUNTED = re.compile(
@@ -108,7 +108,7 @@ class Knowledge:
             value = found
         return Resolved(value=value)
 
-    def path(self, question: Question) -> Iterator[tuple[str, str, str]]:
+    def path(self, question: Question) -> Iterator[Fact]:
         """The facts the question led to so far, as they were read."""
         for phrase in wanted(question):
             value = phrase.entity
@@ -116,7 +116,7 @@ class Knowledge:
                 found = self.value(value, relation)
                 if found is None:
                     break
-                yield value, relation, found
+                yield Fact(value, relation, found)
                 value = found
 
     def _misread(self, seen: Sighting) -> str | None:

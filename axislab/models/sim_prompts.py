@@ -62,6 +62,14 @@ _COMPLAINT = re.compile(
 )
 
 
+_REPROMPT = re.compile(
+    r"\breads like a tool call\b|\bcall (?:syntax|format)\b|\bno valid call\b|"
+    r"\b(?:use|in) the (?:proper|correct|right) (?:\w+ )?(?:call|form|format)\b|"
+    r"\btool[- ]call\w*.{0,40}\b(?:format|as text|wrong|incorrect|malformed)\b",
+    re.I,
+)
+
+
 @lru_cache(maxsize=4096)
 def want_of(prompt: str | None, *, task: str = "") -> Want:
     """What a later prompt wants; None stands for no such prompt.
@@ -86,6 +94,12 @@ def want_of(prompt: str | None, *, task: str = "") -> Want:
 def is_complaint(text: str) -> bool:
     """Whether a prompt or a tool result says that the last reply had the wrong form."""
     return bool(_COMPLAINT.search(text))
+
+
+@lru_cache(maxsize=4096)
+def is_reprompt(text: str) -> bool:
+    """Whether a user message asks to send a call again that was written as text."""
+    return bool(_REPROMPT.search(text))
 
 
 def style_of(messages: Sequence[Message]) -> Style:

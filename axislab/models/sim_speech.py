@@ -9,6 +9,7 @@ from axislab.messages import Json
 from axislab.models.sim_draws import Draws
 from axislab.models.sim_plan import PlannedCall
 from axislab.models.sim_prompts import Style
+from axislab.models.sim_reading import Fact
 
 WORDS = 400
 """Extra words of a reply at verbosity 1, on average."""
@@ -77,9 +78,9 @@ def final(answer: str | None, style: Style) -> str:
     return answer if answer is not None else OPEN
 
 
-def summary(facts: Iterable[tuple[str, str, str]], missing: str | None) -> str:
+def summary(facts: Iterable[Fact], missing: str | None) -> str:
     """What an attempt found out, in sentences that a later attempt can read."""
-    lines = [f"- The {relation} of {entity} is {value}." for entity, relation, value in facts]
+    lines = [f"- The {f.relation} of {f.entity} is {f.value}." for f in facts]
     found = "Found so far:\n" + "\n".join(lines) if lines else "Nothing was found so far."
     gap = f"\nStill missing: {missing}." if missing else "\nNothing else is missing."
     return f"{found}{gap}\nStart from what was found and do not look it up again."

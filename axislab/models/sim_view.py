@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import lru_cache
 
 from axislab.messages import Json, Message, Role, ToolCall
 from axislab.models.base import ModelRequest
 from axislab.models.sim_language import Question, parse_question, plain
+from axislab.models.sim_pairing import pair
 from axislab.models.sim_prompts import Style, Want, is_complaint, style_of, task_of, want_of
 from axislab.models.sim_reading import Fact, Hit, read_text
 from axislab.models.sim_tools import Handle, Kit, kit_of
@@ -101,35 +102,52 @@ _SAME = re.compile(
 )
 
 
+@dataclass(slots=True, kw_only=True)
+class _Gathered:
+    """What has been read so far, message by message."""
+
+    handles: Mapping[str, Handle]
+    exchanges: list[Exchange] = field(default_factory=list)
+    sightings: list[Sighting] = field(default_factory=list)
+    titles: dict[str, str] = field(default_factory=dict)
+    listed: dict[Hit, None] = field(default_factory=dict)
+    bare: list[tuple[Exchange, str]] = field(default_factory=list)
+
+    def prompt(self, text: str, index: int) -> None:
+        """A prompt, or a summary."""
+        self.sightings.extend(Sighting(fact, index, True) for fact in read_text(text).facts)
+
+    def exchange(self, call: ToolCall, text: str | None, place: int | None) -> None:
+        """A call and its result."""
+        exchange = _exchange(call, text, self.handles.get(call.name), self.titles)
+        self.exchanges.append(exchange)
+        if exchange.outcome is not Outcome.GOOD or place is None:
+            return
+        reading = read_text(exchange.result or "", exchange.topic)
+        self.titles.update((hit.id, hit.title) for hit in reading.hits)
+        self.listed.update(dict.fromkeys(reading.hits))
+        self.sightings.extend(Sighting(fact, place, False) for fact in reading.facts)
+        if reading.value is not None:
+            self.bare.append((exchange, reading.value))
+
+
 def view_of(request: ModelRequest) -> View:
     """Read a request."""
     messages = request.messages
     kit = kit_of(request.tools)
-    pairs, results = _pair(messages)
+    pairing = pair(messages)
+    results = pairing.results
     task_index = task_of(messages, results)
     task = messages[task_index].text if task_index is not None else ""
     prompt = _last_prompt(messages, results)
     first = next((m.text for m in messages if m.role is Role.USER), "")
-    exchanges: list[Exchange] = []
-    sightings: list[Sighting] = []
-    hits: dict[str, Hit] = {}
-    listed: dict[Hit, None] = {}
-    bare: list[tuple[Exchange, str]] = []
-    handles = {h.name: h for group in kit.groups() for h in group}
+    read = _Gathered(handles={h.name: h for group in kit.groups() for h in group})
     for index, message in enumerate(messages):
         if index not in results and message.role is not Role.TOOL and not message.tool_calls:
-            sightings.extend(Sighting(f, index, True) for f in read_text(message.text).facts)
-        for call, place in pairs.get(index, ()):
-            text = None if place is None else messages[place].text
-            exchange = _exchange(call, text, handles.get(call.name), hits)
-            exchanges.append(exchange)
-            if exchange.outcome is Outcome.GOOD and place is not None:
-                reading = read_text(exchange.result or "", exchange.topic)
-                hits.update((hit.id, hit) for hit in reading.hits)
-                listed.update(dict.fromkeys(reading.hits))
-                sightings.extend(Sighting(fact, place, False) for fact in reading.facts)
-                if reading.value is not None:
-                    bare.append((exchange, reading.value))
+            read.prompt(message.text, index)
+        for paired in pairing.calls.get(index, ()):
+            place = paired.place
+            read.exchange(paired.call, None if place is None else messages[place].text, place)
     last = messages[-1].text if messages and messages[-1].role in (Role.USER, Role.TOOL) else ""
     return View(
         question=parse_question(task) if task else None,
@@ -137,45 +155,13 @@ def view_of(request: ModelRequest) -> View:
         want=want_of(prompt, task=first),
         style=style_of(messages),
         warned=(prompt is not None or len(messages) - 1 in results) and is_complaint(last),
-        exchanges=tuple(exchanges),
-        sightings=tuple(sightings),
-        hits=tuple(listed),
-        bare=tuple(bare),
-        kit=kit.without(_spent(exchanges, [tool.name for tool in request.tools])),
+        exchanges=tuple(read.exchanges),
+        sightings=tuple(read.sightings),
+        hits=tuple(read.listed),
+        bare=tuple(read.bare),
+        kit=kit.without(_spent(read.exchanges, [tool.name for tool in request.tools])),
         tools=tuple(tool.name for tool in request.tools),
     )
-
-
-def _pair(
-    messages: Sequence[Message],
-) -> tuple[dict[int, list[tuple[ToolCall, int | None]]], frozenset[int]]:
-    """Every call with the place of its result; and the places of all results.
-
-    Results may be tool messages or, for models that know no such role, user messages.
-    """
-    pairs: dict[int, list[tuple[ToolCall, int | None]]] = {}
-    results: set[int] = set()
-    for index, message in enumerate(messages):
-        if not message.tool_calls:
-            continue
-        places = list(_results_after(messages, index, len(message.tool_calls)))
-        results.update(places)
-        by_id = {messages[p].tool_call_id: p for p in places if messages[p].tool_call_id}
-        rest = iter(places)
-        pairs[index] = [
-            (call, by_id.get(call.id, by_id.get(call.provider_id, next(rest, None))))
-            for call in message.tool_calls
-        ]
-    return pairs, frozenset(results)
-
-
-def _results_after(messages: Sequence[Message], index: int, count: int) -> Iterator[int]:
-    for place in range(index + 1, len(messages)):
-        message = messages[place]
-        as_user = message.role is Role.USER and place - index <= count
-        if message.role is not Role.TOOL and not as_user:
-            return
-        yield place
 
 
 def _last_prompt(messages: Sequence[Message], results: frozenset[int]) -> str | None:
@@ -203,7 +189,7 @@ def parse_arguments(text: str) -> Mapping[str, Json] | None:
 
 
 def _exchange(
-    call: ToolCall, text: str | None, handle: Handle | None, hits: Mapping[str, Hit]
+    call: ToolCall, text: str | None, handle: Handle | None, titles: Mapping[str, str]
 ) -> Exchange:
     values = parse_arguments(call.arguments)
     asked = ""
@@ -216,7 +202,7 @@ def _exchange(
         result=text,
         outcome=_outcome(text),
         asked=asked,
-        topic=hits[asked].title if asked in hits else asked,
+        topic=titles.get(asked, asked),
         about=handle.about if handle else plain(call.name),
     )
 

@@ -27,7 +27,7 @@ from simworld import (
 
 import axislab.config
 import axislab.models as models
-from axislab.config import EARLY_STOP_PROMPT, Sampling
+from axislab.config import EARLY_STOP_PROMPT, FORMAT_REPROMPT, Sampling
 from axislab.errors import ConfigError, ErrorKind, ModelError
 from axislab.messages import Message, ToolCall, ToolSpec
 from axislab.models.base import ChatModel, ModelRequest
@@ -142,6 +142,56 @@ def test_results_rendered_as_user_messages_are_read_too():
         Message.user("[d1] Osk: Its capital is Tal."),
     )
     assert reply.text == "Tal"
+
+
+def results_as_user_messages(messages):
+    return [_as_text(message) for message in messages]
+
+
+def _as_text(message):
+    if message.tool_call_id:
+        return Message.user(message.text)
+    written = "\n".join(
+        f'<tool_call>{{"name": "{c.name}", "arguments": {c.arguments}}}</tool_call>'
+        for c in message.tool_calls
+    )
+    return replace(message, content=f"{message.text}\n{written}".strip(), tool_calls=())
+
+
+def test_a_history_without_tool_messages_is_understood_as_well():
+    loop = Loop(CLEAN, TOOLS, show=results_as_user_messages)
+    for task in WORLD.tasks[:15]:
+        done = loop.run(task.prompt)
+        assert done.answer == task.expected
+        made = [(c.name, c.arguments) for c in done.calls]
+        assert len(set(made)) == len(made)
+
+
+def test_a_request_to_send_a_call_again_is_not_taken_for_its_result():
+    first = ask(Message.user(WORLD.tasks[0].prompt)).tool_calls[0]
+    text = f'<tool_call>{{"name": "search", "arguments": {first.arguments}}}</tool_call>'
+    again = ask(
+        Message.user(WORLD.tasks[0].prompt), Message.assistant(text), Message.user(FORMAT_REPROMPT)
+    )
+    assert "query" in json.loads(again.tool_calls[0].arguments)
+
+
+def test_each_result_belongs_to_its_call_whatever_their_order():
+    calls = [
+        ToolCall(id=f"c{i}", name="lookup", arguments=json.dumps({"name": name}), provider_id=p)
+        for i, (name, p) in enumerate([("Osk", "p0"), ("Tal", None)])
+    ]
+    schema = {"type": "object", "properties": {"name": {"type": "string"}}}
+    spec = ToolSpec(name="lookup", parameters=schema)
+    messages = (
+        Message.user("What is the depth of Tal?"),
+        Message.assistant(None, calls),
+        Message.tool("depth: 7", tool_call_id="c1"),
+        Message.tool("depth: 12", tool_call_id="p0"),
+    )
+    assert ask(*messages, tools=(spec,)).text == "7"
+    hidden = (*messages[:2], messages[3])
+    assert ask(*hidden, tools=(spec,)).tool_calls[0].arguments == '{"name": "Tal"}'
 
 
 # -- it does not know --------------------------------------------------------------------------
