@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import logging
 import os
+import re
 import threading
 import warnings
 from collections.abc import Mapping
@@ -14,7 +15,10 @@ from typing import Any, Final, Protocol, runtime_checkable
 OURS: Final = {"axislab": "axislab.models.provider", "axislab-local": "axislab.models.local"}
 """Our litellm providers, and the module whose `register()` makes each known to litellm."""
 
-_NOISY: Final = r"(pydantic|litellm|openai|httpx|aiohttp)(\.|$)"
+_NOISY: Final = re.compile(r"(pydantic|litellm|openai|httpx|aiohttp)(\.|$)")
+_IGNORED: Final = ("ignore", None, Warning, _NOISY, 0)
+"""An entry of `warnings.filters`, put there by hand: `warnings.filterwarnings` would also make
+Python forget which warnings of others it has shown already."""
 _lock = threading.RLock()
 _loaded: list[Any] = []
 
@@ -29,13 +33,13 @@ class _Quiet:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._inside = 0
-        self._mine: Any = None
 
     def __enter__(self) -> None:
         with self._lock:
             self._inside += 1
-            warnings.filterwarnings("ignore", module=_NOISY)
-            self._mine = warnings.filters[0]
+            current: Any = warnings.filters
+            if not current or current[0] != _IGNORED:
+                current.insert(0, _IGNORED)
 
     def __exit__(
         self,
@@ -46,8 +50,8 @@ class _Quiet:
         with self._lock:
             self._inside -= 1
             current: Any = warnings.filters  # maybe another list than on the way in
-            if not self._inside and self._mine in current:
-                current.remove(self._mine)
+            while not self._inside and _IGNORED in current:
+                current.remove(_IGNORED)
 
 
 quiet: Final = _Quiet()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import email.utils
+import json
 import math
 import re
 import time
@@ -55,7 +56,7 @@ def collect(problem: BaseException) -> Evidence:
     links = list(chain(problem))
     bodies = [body for link in links for body in _bodies(link)]
     texts = list(dict.fromkeys(str(link) for link in links))
-    told = next((str(body["message"]) for body in bodies if body.get("message")), "")
+    told = next((b["message"] for b in bodies if isinstance(b.get("message"), str)), "")
     return Evidence(
         names=frozenset(cls.__name__ for link in links for cls in type(link).__mro__),
         status=next((s for s in map(_wire_status, links) if s is not None), None),
@@ -76,10 +77,23 @@ def _own_words(problem: BaseException) -> str:
 
 
 def _bodies(link: BaseException) -> Iterator[Mapping[str, Any]]:
+    """The provider's error object and those inside it; many clients only quote it in the text."""
     body = getattr(link, "body", None)
+    if not isinstance(body, Mapping):
+        body = _quoted(str(link))
     while isinstance(body, Mapping):
         yield body
         body = body.get("error") or body.get("innererror")
+
+
+def _quoted(text: str) -> object:
+    start = text.find("{")
+    if start < 0:
+        return None
+    try:
+        return json.JSONDecoder().raw_decode(text, start)[0]
+    except (ValueError, RecursionError):
+        return None
 
 
 def _codes(links: Iterable[BaseException], bodies: Iterable[Mapping[str, Any]]) -> Iterator[str]:

@@ -32,7 +32,7 @@ def wire_messages(
             continue
         wire: dict[str, Json] = {"role": str(message.role)}
         if message.tool_calls:
-            ids = _wire_ids(message.tool_calls)
+            ids = _wire_ids(message.tool_calls, taken=set(sent.values()))
             sent.update(zip((call.id for call in message.tool_calls), ids, strict=True))
             wire["content"] = clean(message.content) if message.content else None
             wire["tool_calls"] = [
@@ -90,8 +90,13 @@ def _refuse(constant: str) -> object:
     raise ValueError(f"{constant} is not JSON")
 
 
-def _wire_ids(calls: Sequence[ToolCall]) -> list[str]:
-    """The provider's id of each call, or ours where it gave none or gave it twice."""
+def _wire_ids(calls: Sequence[ToolCall], *, taken: set[str]) -> list[str]:
+    """The provider's id of each call, or ours where it gave none or gave it twice.
+
+    Args:
+        calls: Of one message.
+        taken: Ids sent before, which one of ours must not equal.
+    """
     given = Counter(call.provider_id for call in calls)
     kept = {name for name, count in given.items() if name and count == 1}
     ids: list[str] = []
@@ -100,7 +105,7 @@ def _wire_ids(calls: Sequence[ToolCall]) -> list[str]:
             ids.append(call.provider_id)
             continue
         own = call.id or f"call_{index}"
-        while own in kept or own in ids:
+        while own in kept or own in ids or own in taken:
             own += "_"
         ids.append(own)
     return ids

@@ -269,6 +269,21 @@ def test_what_a_users_code_was_handling_is_no_evidence() -> None:
     assert kind(problem) is ErrorKind.UNKNOWN
 
 
+def test_an_error_object_that_is_only_quoted_is_read() -> None:
+    body = '{"error": {"message": "No money.", "code": "insufficient_quota"}}'
+    request = httpx.Request("POST", "http://server.invalid")
+    answer = httpx.Response(429, request=request)
+    for text in (body, f"GroqException - {body}", f"[{body}]"):
+        found = classify(httpx.HTTPStatusError(text, request=request, response=answer), model="m")
+        assert found.kind is ErrorKind.QUOTA
+        assert str(found) == "m: the account is used up [429]: No money."
+
+
+@pytest.mark.parametrize("text", ["{", "{not json}", '{"error": "text"}', '{"message": {"a": 1}}'])
+def test_what_is_no_error_object_does_no_harm(text: str) -> None:
+    assert kind(ValueError(text)) is ErrorKind.UNKNOWN
+
+
 def test_a_loop_of_causes_ends() -> None:
     one, two = ValueError("one"), ValueError("two")
     one.__cause__, two.__cause__ = two, one

@@ -570,6 +570,17 @@ def test_warnings_of_others_still_show_while_a_call_runs() -> None:
     assert [str(w.message) for w in caught] == ["mine", "after"]
 
 
+def test_a_warning_that_was_shown_is_not_shown_again_after_a_call() -> None:
+    registry: dict[str, int] = {}
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("default")
+        for _ in range(3):
+            warnings.warn_explicit("mine", UserWarning, "x.py", 1, registry=registry)
+            with _litellm.quiet:
+                pass
+    assert len(caught) == 1
+
+
 def test_quiet_leaves_no_filter_behind_however_calls_overlap() -> None:
     before = list(warnings.filters)
     start = threading.Barrier(4)

@@ -88,6 +88,13 @@ def test_our_id_gives_way_to_an_equal_one_of_the_provider() -> None:
     assert called == answered == ["x_", "x"]
 
 
+def test_our_id_gives_way_to_one_of_an_earlier_turn() -> None:
+    called, answered = sent_ids(
+        calls(("call_1", "call_2")), result("call_1"), calls(("call_2", None)), result("call_2")
+    )
+    assert called == answered == ["call_2", "call_2_"]
+
+
 IDS = st.none() | st.sampled_from(["", "a", "b", "c0", "c1"])
 
 
