@@ -34,7 +34,7 @@ def texts(ax: Axes) -> list[str]:
 
 def extents(ax: Axes, kind: type, prefix: str) -> dict[str, object]:
     """Window extents of what was drawn under a name, after a real draw."""
-    draw(ax.get_figure(root=True))
+    draw(ax.figure.canvas.figure)
     return {
         artist.get_gid(): artist.get_window_extent()
         for artist in ax.findobj(kind)
@@ -104,7 +104,7 @@ def test_it_draws_beside_other_plots_in_a_constrained_layout():
 
 def test_it_draws_into_a_subfigure():
     part = plt.figure(figsize=(12, 6)).subfigures(1, 2)[0]
-    draw(plot_stage_graph(walks(5), ax=part.subplots()).figure.get_figure(root=True))
+    draw(plot_stage_graph(walks(5), ax=part.subplots()).figure.canvas.figure)
 
 
 def test_no_runs_say_so():
@@ -194,7 +194,7 @@ def test_dot_draws_with_pygraphviz_and_says_how_to_get_it_without():
         with pytest.raises(ConfigError, match="pip install pygraphviz"):
             plot_stage_graph(walks(2), layout="dot")
     else:
-        draw(plot_stage_graph(walks(60), layout="dot").figure.get_figure(root=True))
+        draw(plot_stage_graph(walks(60), layout="dot").figure.canvas.figure)
 
 
 def test_simulated_and_real_runs_are_not_drawn_together():
