@@ -162,7 +162,7 @@ PRESET_TABLE: tuple[RateRow, ...] = (
     RateRow("refuse", 0, 0.02, 0.06, 0.005, _SEEN),
     RateRow("refuse_persistent", 0, 0, 0.3, 0, f"{_CHOSEN}, to have a failure no retry mends"),
     RateRow("empty", 0, 0.015, 0.01, 0.005, _SEEN),
-    RateRow("cut_by_length", 0, 0.01, 0.005, 0.03, _SEEN),
+    RateRow("cut_by_length", 0, 0.006, 0.005, 0.02, _SEEN),
     RateRow("text_call_hermes", 0, 0.02, 0.02, 0.01, _SEEN),
     RateRow("text_call_bare", 0, 0.01, 0.01, 0.005, _SEEN),
     RateRow("text_call_fenced", 0, 0.015, 0.01, 0.01, _SEEN),
