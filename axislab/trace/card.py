@@ -65,7 +65,8 @@ _STYLE = """
  border-radius:4px;padding:0 6px;margin:1px 4px 1px 0;white-space:nowrap}
 .axl-card .answer{font-size:1.25em;font-weight:600}
 .axl-card dl{display:grid;grid-template-columns:max-content 1fr;gap:2px 12px;margin:8px 0}
-.axl-card dt{opacity:.72}.axl-card dd{margin:0}
+.axl-card dt{opacity:.72;font-weight:400}
+.axl-card dt,.axl-card dd{margin:0;float:none;width:auto}
 .axl-card .setup{border-color:var(--jp-ui-font-color3,#888)}
 .axl-card .normal{border-color:var(--jp-info-color1,#3b82c4)}
 .axl-card .recovery{border-color:var(--jp-warn-color1,#d9822b);border-style:dashed}

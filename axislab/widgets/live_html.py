@@ -34,7 +34,8 @@ _STYLE = """
  max-width:100%;opacity:.75}
 .axl-live .meter div{height:100%;background:currentColor}
 .axl-live dl{display:grid;grid-template-columns:max-content 1fr;gap:1px 12px;margin:4px 0}
-.axl-live dt{opacity:.75;font-weight:400}.axl-live dd{margin:0}
+.axl-live dt{opacity:.75;font-weight:400}
+.axl-live dt,.axl-live dd{margin:0;float:none;width:auto}
 """
 
 _STATUS_KIND = {
