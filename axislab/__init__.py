@@ -60,8 +60,13 @@ if TYPE_CHECKING:
     from axislab.models.base import ChatModel as ChatModel
     from axislab.models.base import ModelReply as ModelReply
     from axislab.models.base import ModelRequest as ModelRequest
+    from axislab.models.faults import PRESET_TABLE as PRESET_TABLE
     from axislab.models.faults import FailureProfile as FailureProfile
     from axislab.models.litellm_model import LiteLLMModel as LiteLLMModel
+    from axislab.models.local import LocalModel as LocalModel
+    from axislab.models.local import add_local_model as add_local_model
+    from axislab.models.price import Price as Price
+    from axislab.models.resolve import resolve_model as resolve_model
     from axislab.models.scripted import ScriptedModel as ScriptedModel
     from axislab.models.simulated import SimulatedModel as SimulatedModel
     from axislab.orchestrator.task import TaskOrchestrator as TaskOrchestrator
@@ -96,9 +101,15 @@ if TYPE_CHECKING:
     from axislab.tasks import Task as Task
     from axislab.tasks import TaskSet as TaskSet
     from axislab.tools.base import Tool as Tool
+    from axislab.tools.base import ToolFailure as ToolFailure
     from axislab.tools.base import tool as tool
     from axislab.tools.corpus import Corpus as Corpus
     from axislab.tools.corpus import Document as Document
+    from axislab.tools.middleware import Allow as Allow
+    from axislab.tools.middleware import Ask as Ask
+    from axislab.tools.middleware import Deny as Deny
+    from axislab.tools.middleware import Edit as Edit
+    from axislab.tools.resolve import resolve_tools as resolve_tools
     from axislab.trace.fsck import fsck as fsck
     from axislab.trace.reader import load_run as load_run
     from axislab.trace.reader import load_runs as load_runs
@@ -111,8 +122,10 @@ _HOME = {
     "AgentConfig": "config",
     "AgentState": "fsm.agent_state",
     "AgentStatus": "fsm.status",
+    "Allow": "tools.middleware",
     "AnswerPolicy": "config",
     "AnswerStatus": "answers.extract",
+    "Ask": "tools.middleware",
     "AssistantRollbackConfig": "config",
     "AxislabError": "errors",
     "CHAIN": "runtime.rules",
@@ -127,8 +140,10 @@ _HOME = {
     "ConversationStepResult": "runtime.info",
     "Corpus": "tools.corpus",
     "Decision": "runtime.decisions",
+    "Deny": "tools.middleware",
     "DiscardAll": "runtime.markers",
     "Document": "tools.corpus",
+    "Edit": "tools.middleware",
     "ErrorKind": "errors",
     "Event": "events",
     "FailureProfile": "models.faults",
@@ -138,11 +153,14 @@ _HOME = {
     "Lab": "lab",
     "LiteLLMModel": "models.litellm_model",
     "LiveRun": "widgets.live",
+    "LocalModel": "models.local",
     "Message": "messages",
     "ModelError": "errors",
     "ModelReply": "models.base",
     "ModelRequest": "models.base",
+    "PRESET_TABLE": "models.faults",
     "Pass": "runtime.decisions",
+    "Price": "models.price",
     "Recipe": "recipe",
     "RecoveryPolicy": "config",
     "RetryPolicy": "config",
@@ -166,6 +184,7 @@ _HOME = {
     "Tool": "tools.base",
     "ToolCall": "messages",
     "ToolError": "errors",
+    "ToolFailure": "tools.base",
     "ToolPolicy": "config",
     "ToolResult": "messages",
     "Trace": "trace.trace",
@@ -175,6 +194,7 @@ _HOME = {
     "Usage": "messages",
     "VALID_STAGE_TRANSITION": "runtime.stages",
     "Verdict": "runtime.decisions",
+    "add_local_model": "models.local",
     "budgets_df": "frames.budgets",
     "columns": "frames.catalogue",
     "exact_match": "answers.scorers",
@@ -198,6 +218,8 @@ _HOME = {
     "plot_token_budget": "plots.budget",
     "replace_rule": "runtime.decisions",
     "replay": "trace.replay",
+    "resolve_model": "models.resolve",
+    "resolve_tools": "tools.resolve",
     "roll_back": "runtime.decisions",
     "rollbacks_df": "frames.rollbacks",
     "runs_df": "frames.runs",

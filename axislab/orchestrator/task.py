@@ -52,10 +52,10 @@ class RunIdentity:
     coupling: str = "independent"
     """Whether the arm is part of the simulated provider's draws: "independent" or "common"."""
 
-    def draw_key(self, task: Task, purpose: str) -> str:
+    def draw_key(self, task: Task) -> str:
         """The opaque key of this run's random draws; it tells nothing about the task."""
         arm = (self.arm or "") if self.coupling == "independent" else ""
-        parts = (str(self.seed), task.id, str(self.repeat), purpose, arm)
+        parts = (str(self.seed), task.id, str(self.repeat), arm)
         return hashlib.blake2b("\x1f".join(parts).encode(), digest_size=12).hexdigest()
 
 
@@ -240,7 +240,7 @@ class TaskOrchestrator:
         view = self.runtime.visible
         sent = self._sent.setdefault(view.key, _Sent(view))
         sent.times += 1
-        return f"{self.identity.draw_key(self.task, purpose)}:{sent.times}"
+        return f"{self.identity.draw_key(self.task)}:{purpose}:{sent.times}"
 
     # Beginning and end -----------------------------------------------------------------------
 

@@ -273,7 +273,7 @@ def test_the_arm_is_part_of_the_draws_only_when_they_are_independent():
     task = Task("t1", "x")
 
     def key(arm, coupling):
-        return RunIdentity(run_id="r", arm=arm, coupling=coupling).draw_key(task, "main_loop")
+        return RunIdentity(run_id="r", arm=arm, coupling=coupling).draw_key(task)
 
     assert key("a", "independent") != key("b", "independent")
     assert key("a", "common") == key("b", "common")
