@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -144,12 +143,3 @@ def tool_names(messages: Sequence[Message]) -> str | None:
         if message.role is Role.TOOL and message.name:
             names[message.name] = None
     return ", ".join(names) or None
-
-
-def as_text(value: object) -> str | None:
-    """A list of words as one text; None and empty lists are None."""
-    if value is None or isinstance(value, str):
-        return value
-    if isinstance(value, Sequence):
-        return ", ".join(map(str, value)) or None
-    return json.dumps(value, ensure_ascii=False, default=str)

@@ -41,12 +41,10 @@ class RunRow:
         """Tool calls that ended so."""
         return sum(t.get("status") == status for t in self.tools)
 
-    def header(self, *path: str) -> object:
-        """A value in the header; None where it is absent."""
-        value: object = self.run.trace.header
-        for key in path:
-            value = value.get(key) if isinstance(value, Mapping) else None
-        return value
+    @property
+    def data(self) -> Mapping[str, Any]:
+        """The header."""
+        return self.run.trace.header
 
 
 def run_rows(run: Run) -> list[RunRow]:
@@ -91,7 +89,8 @@ def _completed(row: RunRow) -> str | None:
 
 
 def _profile(row: RunRow) -> object:
-    profile = row.header("model_info", "profile")
+    info = row.data.get("model_info")
+    profile = info.get("profile") if isinstance(info, Mapping) else None
     return profile.get("name") if isinstance(profile, Mapping) else profile
 
 
@@ -107,14 +106,12 @@ RUNS: Table[RunRow] = Table(
     "runs",
     (
         Column("study", "string", "Study the run belongs to.", _on_run("study")),
-        Column(
-            "kind", "string", "Kind of the task.", lambda r: r.header("task", "metadata", "kind")
-        ),
+        Column("kind", "string", "Kind of the task.", "task.metadata.kind"),
         Column(
             "cluster",
             "string",
             "Tasks of one cluster are not independent.",
-            lambda r: r.header("task", "metadata", "cluster"),
+            "task.metadata.cluster",
         ),
         Column("status", "string", "COMPLETED, FAILED, INTERRUPTED and others.", _on_run("status")),
         Column("done_reason", "string", "Why the conversation ended.", _on_run("done_reason")),

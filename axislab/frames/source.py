@@ -40,6 +40,8 @@ def runs_of(data: RunsLike) -> list[Run]:
         return [Run(data)]
     if isinstance(data, str | Path):
         return _read(Path(data))
+    if type(data).__module__.partition(".")[0] == "pandas":
+        raise DataError("a frame is made of runs, not the other way round; give the runs")
     if isinstance(data, HasRuns):
         return list(data.runs)
     if isinstance(data, Iterable) and not isinstance(data, Mapping | bytes):

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from axislab.events import ToolFinished, ToolStarted
 from axislab.frames.clock import Clock
 from axislab.frames.columns import Column, Table, documented
-from axislab.frames.history import as_text
 from axislab.frames.source import RunsLike, runs_of
 from axislab.trace.run import Run
 
@@ -51,6 +50,11 @@ def tool_rows(run: Run) -> list[ToolRow]:
     return list(rows.values())
 
 
+def _repairs(row: ToolRow) -> object:
+    names = row.data.get("repairs")
+    return ", ".join(map(str, names)) or None if isinstance(names, list) else names
+
+
 TOOLS: Table[ToolRow] = Table(
     "tools",
     (
@@ -66,7 +70,7 @@ TOOLS: Table[ToolRow] = Table(
             "repairs",
             "string",
             "Repair rules applied, joined by commas.",
-            lambda r: as_text(r.data.get("repairs")),
+            _repairs,
         ),
         Column("result", "string", "What the model read.", "content"),
         Column("result_chars", "Int64", "Length of the result.", lambda r: r.chars),

@@ -142,24 +142,28 @@ def plot_rollback_reasons(
         >>> plot_rollback_reasons([], ax=Figure().subplots()).texts[0].get_text()
         'no runs'
     """
+    _check_per(per, framed=is_frame(data))
+    groups = rollback_groups(data, by=by)
+    if any(sum(group.counts.values()) for group in groups):
+        ax = new_axes(ax, size=(9.0, 1.3 + 0.55 * len(groups)))
+        _draw(ax, groups, per)
+    else:
+        n = sum(group.runs or 0 for group in groups)
+        none = "no rollbacks" if is_frame(data) else "no runs"
+        why = f"no rollbacks in {n:,} run{'' if n == 1 else 's'}" if n else none
+        ax = say_nothing_to_draw(new_axes(ax, size=(5, 2)), why)
+    simulated_footer(ax, groups, apart=True)
+    return ax
+
+
+def _check_per(per: str, *, framed: bool) -> None:
     if per not in ("run", "total"):
         raise DataError(f"per={per!r}: {did_you_mean(str(per), ('run', 'total'))}")
-    if per == "run" and is_frame(data):
+    if per == "run" and framed:
         raise DataError(
             "a frame of rollbacks does not hold the runs without any, so there is no mean per "
             "run: give the runs, or per='total'"
         )
-    groups = rollback_groups(data, by=by)
-    total = sum(sum(group.counts.values()) for group in groups)
-    if not groups or not total:
-        n = sum(group.runs or 0 for group in groups)
-        why = f"no rollbacks in {n:,} run{'' if n == 1 else 's'}" if n else "no runs"
-        ax = say_nothing_to_draw(new_axes(ax, size=(5, 2)), why)
-    else:
-        ax = new_axes(ax, size=(9.0, 1.3 + 0.55 * len(groups)))
-        _draw(ax, groups, per)
-    simulated_footer(ax, groups, apart=True)
-    return ax
 
 
 def _draw(ax: Axes, groups: Sequence[Group], per: Per) -> None:

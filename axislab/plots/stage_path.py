@@ -97,13 +97,14 @@ def stage_trail(data: RunsLike | pd.DataFrame) -> Trail | None:
         frame = steps_df(run)
         if frame.empty:
             return Trail(run.id, run.simulated, (), (), ())
-    return _trail(frame) if len(frame) else None
+    return _trail(frame) if frame["step"].notna().any() else None
 
 
 def _trail(frame: pd.DataFrame) -> Trail:
     spots: list[Spot] = []
     hidden: list[Mark] = []
     forced: list[Mark] = []
+    frame = frame[frame["step"].notna()]
     columns = [frame[name].astype(object).where(frame[name].notna(), None) for name in NEEDED]
     for step, path, reason, trigger in zip(*columns, strict=True):
         stages = path.split(ARROW) if path else []
@@ -207,6 +208,7 @@ def _spots(ax: Axes, trail: Trail, row: dict[str, int], size: float) -> None:
             mec=style.edge,
             mew=1.0,
             zorder=3,
+            clip_on=False,
         )
 
 

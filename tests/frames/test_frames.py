@@ -157,6 +157,11 @@ def test_what_is_no_run_is_refused_with_what_would_do(data):
         runs_of(data)
 
 
+def test_a_frame_is_not_taken_for_runs():
+    with pytest.raises(DataError, match="a frame is made of runs"):
+        steps_df(runs_df(walks(1)))
+
+
 def test_a_path_that_does_not_exist_is_named():
     with pytest.raises(DataError, match="'nowhere' does not exist"):
         runs_df("nowhere")
@@ -391,6 +396,53 @@ def test_values_of_a_wrong_type_read_as_na_with_one_warning():
         frame = steps_df(trace)
     assert frame.turn.isna().tolist() == [True, True, True, True, False]
     assert frame.turn[4] == 4
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "column"),
+    [
+        ("visible_count", "many", "visible_count"),
+        ("calibration_ratio", "high", "calibration_ratio"),
+        ("visible_count", float("inf"), "visible_count"),
+    ],
+)
+def test_a_wrong_value_of_any_dtype_is_na(field, value, column):
+    trace = Story().trace()
+    trace.append(Record(1, "2026-11-30T12:00:01Z", "step", {"step": 0, field: value}))
+    with pytest.warns(UserWarning, match=f"1 values of '{column}'"):
+        assert pd.isna(steps_df(trace)[column][0])
+
+
+def test_text_columns_show_what_is_no_text_as_json():
+    trace = Story().trace()
+    finished = {"call_id": "c", "name": {"x": [1]}, "status": "success", "duplicate": "yes"}
+    trace.append(Record(1, "2026-11-30T12:00:01Z", "tool.finished", {**finished, "repairs": []}))
+    with pytest.warns(UserWarning, match="values of 'duplicate' are no boolean"):
+        row = tools_df(trace).iloc[0]
+    assert row["name"] == '{"x": [1]}'
+    assert row[["duplicate", "repairs", "result_chars"]].isna().all()
+
+
+def test_a_time_that_cannot_be_read_is_unknown():
+    trace = Story().trace()
+    trace.append(Record(1, "yesterday", "step", {"step": 0}))
+    assert pd.isna(steps_df(trace).seconds[0])
+
+
+def test_what_a_rollback_hid_is_described_by_its_reply_and_tools():
+    story = Story()
+    story.begin()
+    said = Message.assistant("x " * 400, [call("c0", "read")])
+    result = Message.tool("…", tool_call_id="c0", name="read")
+    story.step("a", [S.INITIAL_USER], [said, result, Rollback(2, "tool_error")])
+    story.step("b", [S.INITIAL_USER], [Message.user("again"), Rollback(1, "")])
+    first, second = rollbacks_df(story.run()).itertuples()
+    assert first.tools == "read"
+    assert len(first.preview) == 240
+    assert first.preview.endswith("…")
+    assert pd.isna(second.preview)
+    assert pd.isna(second.reason)
+    assert messages_df(story.run()).hidden_by.dropna().tolist()[-1] == "rollback"
 
 
 def test_half_a_surrogate_pair_does_not_break_a_frame():
