@@ -43,24 +43,12 @@ def _explain(cls: type[BaseModel], problem: ValidationError) -> str:
     for error in problem.errors(include_url=False, include_context=False):
         place = ".".join(str(part) for part in error["loc"]) or cls.__name__
         if error["type"] == "extra_forbidden":
-            names = _fields_at(cls, error["loc"][:-1])
-            lines.append(
-                f"{place!r} is no field of it: {did_you_mean(str(error['loc'][-1]), names)}"
-            )
+            lines.append(f"{place!r} is no field of it: {did_you_mean(place, cls.model_fields)}")
         elif error["type"] == "value_error":
             lines.append(f"{place}: {error['msg'].removeprefix('Value error, ')}")
         else:
             lines.append(f"{place}={error['input']!r}: {error['msg']}")
     return f"{cls.__name__}: " + "; ".join(lines)
-
-
-def _fields_at(cls: type[BaseModel], path: tuple[int | str, ...]) -> list[str]:
-    for part in path:
-        field = cls.model_fields.get(str(part))
-        inner = field.annotation if field else None
-        if isinstance(inner, type) and issubclass(inner, BaseModel):
-            cls = inner
-    return sorted(cls.model_fields)
 
 
 class FormatErrorStrategy(StrEnum):
@@ -322,12 +310,19 @@ class AgentConfig(Config):
 def _set(config: Any, path: tuple[str, ...], value: Any) -> Any:
     """A copy of config with the field at path replaced, everything validated again."""
     name, rest = path[0], path[1:]
-    current = getattr(config, name)
     if rest:
-        value = _set(current, rest, value)
-    elif isinstance(current, Config) and isinstance(value, Mapping):
-        value = type(current)(**{**_shallow(current), **value})
-    return type(config)(**{**_shallow(config), name: value})
+        value = _set(getattr(config, name), rest, value)
+    return _merged(config, {name: value})
+
+
+def _merged(config: Any, values: Mapping[str, Any]) -> Any:
+    """A copy of config with some fields set; a mapping for a group is merged into it."""
+    new = dict(values)
+    for name, value in values.items():
+        current = getattr(config, name, None)
+        if isinstance(current, Config) and isinstance(value, Mapping):
+            new[name] = _merged(current, value)
+    return type(config)(**{**_shallow(config), **new})
 
 
 def _shallow(config: BaseModel) -> dict[str, Any]:

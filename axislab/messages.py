@@ -105,14 +105,17 @@ class Message:
         Raises:
             InvalidMessage: The role is none of ours, or a field has a wrong type.
         """
-        role = data.get("role")
-        if role not in {str(r) for r in Role}:
-            raise InvalidMessage(f"role {role!r}: {did_you_mean(str(role), map(str, Role))}")
+        name = data.get("role")
+        try:
+            role = Role(str(name))
+        except ValueError:
+            allowed = did_you_mean(str(name), map(str, Role))
+            raise InvalidMessage(f"role {name!r}: {allowed}") from None
         calls = data.get("tool_calls") or ()
         if not isinstance(calls, Sequence) or isinstance(calls, str):
             raise InvalidMessage(f"tool_calls must be a list, got {calls!r}")
         return cls(
-            role=Role(str(role)),
+            role=role,
             content=_text(data.get("content")),
             tool_calls=tuple(_call_from_dict(c) for c in calls),
             tool_call_id=_optional(data.get("tool_call_id")),

@@ -38,13 +38,15 @@ def decision(context: Context, draft: Draft, turn: Turn, made: Decision) -> Info
     """Do what the chain decided about the reply at the end of the draft.
 
     Raises:
-        HookError: A rule would leave tool calls without results in front of the next message.
+        HookError: A rule decided what cannot be done with this reply.
     """
     if turn.calls and made.verdict in _KEEPS_REPLY_IN_SIGHT:
         raise HookError(
             f"rule {made.rule!r} decided {made.verdict!s} about a reply that calls tools, whose "
             f"calls would stay unanswered: roll it back, run the calls, or end the conversation"
         )
+    if made.verdict is Verdict.EXECUTE_TOOLS and not turn.calls:
+        raise HookError(f"rule {made.rule!r} decided to run the tools of a reply that calls none")
     return _APPLY[made.verdict](context, draft, turn, made)
 
 

@@ -91,7 +91,7 @@ class ContextBudget:
             out |= {f.name: getattr(self, f.name) for f in fields(self)[11:14]}
         if self.context_limit_detection is not None:
             out["context_limit_detection"] = self.context_limit_detection
-        if self.provider_error:
+        if self.provider_error is not None:
             out["provider_error"] = self.provider_error
         return out
 
@@ -248,7 +248,7 @@ class ContextBudgetEstimator:
     def _record(
         self, prompt: int, *, with_prompt: int | None = None, fits: bool | None = None
     ) -> ContextBudget:
-        """The arithmetic of spec section 7, for a window that is set."""
+        """What follows from the estimates, for a window that is set."""
         window, threshold, margin = self.window or 0, self.threshold, self.margin
         remaining = window - prompt - margin
         hard = self.hard_line > 0 and remaining < self.hard_line

@@ -169,7 +169,7 @@ class ConversationRuntime(Conversation):
         """
         self._require_call_model("recovering from a context error")
         draft = Draft(self._state)
-        info = apply.after_error(self._context, draft, error_info)
+        info = apply.after_error(self._context, draft, dict(error_info) if error_info else None)
         return self._commit("force_finalize_after_error", draft, info)
 
     def record_observed_prompt_tokens(self, view: Sequence[Message], tokens: int) -> bool:

@@ -250,7 +250,10 @@ CHAIN: tuple[Rule, ...] = (
 
 
 def _direct(turn: Turn) -> str | None:
-    return None if turn.direct_answer is None else turn.direct_answer(turn.message)
+    answer = None if turn.direct_answer is None else turn.direct_answer(turn.message)
+    if answer is None or isinstance(answer, str):
+        return answer
+    raise TypeError(f"the direct-answer hook must give text or None, gave {answer!r}")
 
 
 def _stops(turn: Turn) -> bool:
