@@ -134,7 +134,7 @@ class Recipe:
 
     def __repr__(self) -> str:
         tools = ", ".join(describe_tool(t)["name"] for t in self.tools) or "no tools"
-        changed = ", ".join(f"{k}={v!r}" for k, v in _flat(_differences(self.config)).items())
+        changed = ", ".join(f"{k}={_short(v)}" for k, v in _flat(_differences(self.config)).items())
         return f"Recipe({self.name!r}, {tools}{'; ' + changed if changed else ''})"
 
 
@@ -207,7 +207,8 @@ def _model_name(model: str | ChatModel | None) -> str | None:
 
 
 def _short(value: Any) -> str:
-    return value if isinstance(value, str) and len(value) <= 30 else repr(value)[:40]
+    text = value if isinstance(value, str) and len(value) <= 30 else repr(value)
+    return text if len(text) <= 40 else f"{text[:39]}…"
 
 
 def _differences(config: Config) -> dict[str, Any]:

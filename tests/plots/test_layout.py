@@ -53,6 +53,12 @@ def test_of_a_cycle_the_least_clear_line_leads_back():
     assert rows.back == {("b", "c")}
 
 
+def test_where_votes_tie_a_move_that_led_on_stays_forward():
+    # r(eply) → c(alls) → t(ool results) → r, with calls undone through b(ack) to t.
+    given = lines("rc ct tr cb bt", tr=-1, cb=-1, bt=-1)
+    assert ("c", "t") not in assign_rows(nodes("rctb"), given).back
+
+
 def test_of_two_opposite_lines_one_leads_back():
     rows = assign_rows(nodes("ab"), lines("ab ba", ba=-1))
     assert rows.back == {("b", "a")}

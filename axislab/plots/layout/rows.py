@@ -40,8 +40,10 @@ def _orient(order: Mapping[str, int], lines: Sequence[Line]) -> tuple[dict[Pair,
     after: dict[str, set[str]] = {name: {name} for name in order}
     back: set[Pair] = set()
 
-    def clear(line: Line) -> tuple[float, int, int]:
-        return (-abs(line.votes), order[line.source], order[line.target])
+    def clear(line: Line) -> list[float]:
+        # Where votes tie, "it led on" is surer than "it led back", and many passes than few.
+        tie = [float(line.votes <= 0), -line.weight]
+        return [-abs(line.votes), *tie, order[line.source], order[line.target]]
 
     for line in sorted(lines, key=clear):
         a, b = line.source, line.target
