@@ -236,6 +236,14 @@ class NotebookPage:
         script = "([name, args]) => jupyterapp.commands.execute(name, args).then(() => null)"
         self.do(lambda page: page.evaluate(script, [name, args]))
 
+    def theme(self, name: str) -> None:
+        """Change JupyterLab's theme, which hides the page for a moment after the command."""
+        self.command("apputils:change-theme", theme=name)
+        shown = """(name) => document.body.dataset.jpThemeName === name
+            && !document.querySelector('#jupyterlab-splash')
+            && document.querySelector('.jp-Notebook')?.offsetParent"""
+        self.do(lambda page: page.wait_for_function(shown, arg=name))
+
     def reload(self) -> None:
         """Load the page anew; the kernel goes on."""
         self.do(lambda page: page.reload(wait_until="commit"))

@@ -128,7 +128,7 @@ def test_what_a_tool_wrote_is_text_and_not_a_script(page):
 
 @pytest.mark.parametrize("theme", ["JupyterLab Light", "JupyterLab Dark"])
 def test_cards_and_views_are_readable_in_both_themes(page, theme):
-    page.command("apputils:change-theme", theme=theme)
+    page.theme(theme)
     if (path := pictures(f"{theme.split()[1].lower()}.png")) is not None:
         page.picture(path)
     for selector in (".axl-live", ".axl-card"):
