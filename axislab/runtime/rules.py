@@ -85,8 +85,7 @@ def context_budget(turn: Turn) -> Decision | Pass:
         return Pass("no hard line is set, so the budget is not checked here")
     if not budget.exceeds_context:
         return Pass(f"{budget.remaining_tokens} tokens are left")
-    finished = not turn.calls and turn.text.strip()
-    if finished and turn.ahead("context_budget").verdict is Verdict.COMPLETE:
+    if turn.text.strip() and turn.ahead("context_budget").verdict is Verdict.COMPLETE:
         return Pass("it ends the conversation: no further generation is needed")
     if budget.hard_stop:
         return Decision(

@@ -1,7 +1,7 @@
 """Random conversations, in the vocabulary of the axis case files: a config, and one op at a time.
 
-Every choice comes from the `random.Random` that is passed in, so hypothesis can replay and shrink
-a run. Most operations fit the state; about one in six does not.
+Every choice comes from the `random.Random` that is passed in, so a run can be repeated. Most
+operations fit the state; about one in six does not.
 """
 
 import json
@@ -36,7 +36,7 @@ DEFAULTS = {
 CHOICES = {
     "system_prompt": (None, "", "You are S."),
     "user_prompt_template": ("{task}", "Task: {task}\n{{x}}", "no place", "{question}", "{}", "{"),
-    "early_stop_prompt": (None, "", "STOP", "S" * 90),
+    "early_stop_prompt": (None, "", "STOP", "S" * 90, "S" * 150),
     "final_response_prompt": (None, "", "WRAP UP", "W" * 60),
     "max_turns": (1, 2, 3, 4, 6),
     "safety_margin": (0, 3, 11),
@@ -111,6 +111,9 @@ def random_config(rng):
         config["window"] = rng.choice((20, 33, 45, 60, 68, 90, 120, 9000))
     for key in rng.sample(sorted(CHOICES), rng.randint(0, 9)):
         config[key] = rng.choice(CHOICES[key])
+    if rng.random() < 0.1:
+        config |= {"window": 90, "min_tokens": 4, "warning_threshold": 5}
+        config["early_stop_prompt"] = "S" * 250  # room for everything but the force prompt
     if config["user_prompt_template"] in ("{question}", "{}", "{") and rng.random() < 0.8:
         config["user_prompt_template"] = "{task}"
     return config
@@ -134,7 +137,8 @@ class Source:
         if model.stage == AWAIT:
             name = rng.choice(("tools", "tools", "tools", "rollback_tool_calls"))
         elif model.stage in WAITING:
-            name = rng.choice(("assistant",) * 6 + ("observe", "observe", "budget"))
+            other = ("observe", "observe", "budget", "force_finalize_after_error")
+            name = rng.choice(("assistant",) * 7 + other)
         else:
             name = rng.choice(("reset", "reset", "replay", "assistant"))
         return getattr(self, name)(model)

@@ -158,6 +158,12 @@ def test_ten_equal_observations_do_not_drift_by_a_token():
     assert calibration.ratio == 1.0
 
 
+def test_the_weight_of_an_observation_is_a_fifth_and_not_what_is_left_of_four():
+    calibration = Calibration(NEW.observe(raw=10, count=1, observed=17).ratio)
+    assert calibration.ratio == 0.8 + 0.2 * 1.7
+    assert calibration.estimate(50) == 57, "0.8 + (1 - 0.8) * 1.7 is a hair less, and gives 56"
+
+
 def test_an_anchor_is_lost_to_splices_and_shorter_lists_and_the_ratio_stays():
     anchored = Calibration(1.5, Anchor(3, 10, 15))
     assert anchored.after(3, spliced=False) is anchored

@@ -171,6 +171,15 @@ def test_rejected_results_of_equal_content_are_merged_after_all_others():
     ]
 
 
+def test_no_content_and_empty_content_are_not_equal():
+    rows = [("c1", None), ("c2", ""), ("c3", ""), ("c4", None)]
+    conversation = waiting(agg_reject_tool_message=True)
+    assert rejected(conversation, rows, {"c1", "c2", "c3", "c4"}) == [
+        ("c1,c4", "read,search", None),
+        ("c2,c3", "search", ""),
+    ]
+
+
 def test_results_that_were_not_rejected_are_never_merged():
     rows = [("c1", "limit"), ("c2", "limit"), ("c3", "limit"), ("c4", "limit")]
     conversation = waiting(agg_reject_tool_message=True)

@@ -1,6 +1,7 @@
 """Random conversations: the runtime agrees with a naive model, and its promises hold."""
 
 import hashlib
+import random
 from itertools import pairwise
 
 import pytest
@@ -16,7 +17,7 @@ from axislab.runtime.stages import VALID_STAGE_TRANSITION, StepAction
 from axislab.runtime.transcript import pairing_problem, replay_visible, task_prefix
 from tests.conformance.axis import OPERATIONS, Session
 
-SEEDS = st.randoms(use_true_random=False)
+SEEDS = st.randoms(use_true_random=True)
 LENGTH = 18
 
 
@@ -54,7 +55,7 @@ def of_runtime(record, estimate):
     return shown
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=500, deadline=None)
 @given(SEEDS)
 def test_the_runtime_and_the_naive_model_agree_on_every_operation(rng):
     config = random_config(rng)
@@ -64,6 +65,18 @@ def test_the_runtime_and_the_naive_model_agree_on_every_operation(rng):
         expected = of_model(model.run(op))
         got = of_runtime(session.run(op), session.runtime.estimate())
         assert got == expected, op
+
+
+def test_random_conversations_come_to_every_legal_move():
+    missing = set(VALID_STAGE_TRANSITION)
+    for seed in range(3_000):
+        rng = random.Random(seed)
+        model, source = Model(random_config(rng)), Source(rng)
+        for _ in range(LENGTH):
+            missing -= set(pairwise(model.run(source.op(model)).get("stage_path", ())))
+        if not missing:
+            return
+    raise AssertionError(missing)
 
 
 def everything(runtime):
@@ -117,7 +130,7 @@ class Driver:
             return op["op"], problem
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(SEEDS)
 def test_a_refused_operation_changes_nothing_at_all(rng):
     driver = Driver(rng)
@@ -128,7 +141,7 @@ def test_a_refused_operation_changes_nothing_at_all(rng):
             assert everything(driver.runtime) == before
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(SEEDS)
 def test_every_step_makes_legal_moves_from_where_the_conversation_stood(rng):
     driver = Driver(rng)
@@ -144,7 +157,7 @@ def test_every_step_makes_legal_moves_from_where_the_conversation_stood(rng):
         assert driver.runtime.turn_idx >= 0
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(SEEDS)
 def test_the_visible_list_is_the_full_list_replayed_and_the_report_counts_both(rng):
     driver = Driver(rng)
@@ -177,7 +190,7 @@ def any_marker(rng, size):
     return Compaction("SUMMARY", at, rng.randint(0, max(size - at, 0) + 1))
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(SEEDS)
 def test_with_our_own_markers_the_model_always_gets_a_well_formed_history(rng):
     driver = Driver(rng, raw_markers=False)
@@ -206,7 +219,7 @@ def test_with_our_own_markers_the_model_always_gets_a_well_formed_history(rng):
             assert pairing_problem(visible, open_end=False) is None, name
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(SEEDS)
 def test_a_clone_and_its_original_go_on_apart(rng):
     driver = Driver(rng)
