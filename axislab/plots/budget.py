@@ -65,7 +65,7 @@ class Hidden:
 class Curve:
     """How full the context of one run was."""
 
-    run_id: str
+    task_id: str
     simulated: bool
     estimated: tuple[Point, ...]
     observed: tuple[Point, ...]
@@ -109,7 +109,7 @@ def _curve(frame: pd.DataFrame, hidden: Iterable[Hidden]) -> Curve:
     last, failed = frame.drop_duplicates("call", keep="last"), frame[~ok]
     first = frame.iloc[0]
     return Curve(
-        run_id=str(first["run_id"]),
+        task_id=str(first["task_id"]),
         simulated=bool(frame["simulated"].fillna(False).any()),
         estimated=_points(last, "estimated_prompt_tokens"),
         observed=_points(frame[ok], "input_tokens"),
@@ -192,7 +192,7 @@ def _draw(ax: Axes, curve: Curve) -> None:
     ax.set_xlabel("model call", fontsize=9)
     ax.set_ylabel("prompt tokens", fontsize=9)
     ax.spines[["top", "right"]].set_visible(False)
-    title = label(f"context of run {curve.run_id}", most=80)
+    title = label(f"context of a run on {curve.task_id}", most=80)
     ax.set_title(title.text, loc="left", fontsize=10, color=INK, **title.style)
     put_legend(ax, entries)
 

@@ -64,7 +64,7 @@ class Mark:
 class Trail:
     """The way of one run."""
 
-    run_id: str
+    task_id: str
     simulated: bool
     spots: tuple[Spot, ...]
     hidden: tuple[Mark, ...]
@@ -118,8 +118,8 @@ def _trail(frame: pd.DataFrame) -> Trail:
                 hidden.append(Mark(x, stage, reason or trigger or "no reason"))
             if stage == S.FORCE_FINAL and i:
                 forced.append(Mark(x, stage, trigger or "no reason"))
-    run_id, simulated = str(frame["run_id"].iloc[0]), frame["simulated"].fillna(False).any()
-    return Trail(run_id, bool(simulated), tuple(spots), tuple(hidden), tuple(forced))
+    task_id, simulated = str(frame["task_id"].iloc[0]), frame["simulated"].fillna(False).any()
+    return Trail(task_id, bool(simulated), tuple(spots), tuple(hidden), tuple(forced))
 
 
 def _place(step: int, i: int, last: int) -> float:
@@ -186,7 +186,7 @@ def _draw(ax: Axes, trail: Trail) -> None:
     ax.set_xlim(max(trail.spots[0].x - 0.03 * last - 0.05, -0.98), last + 0.04 * last + 0.3)
     ax.set_xlabel("step", fontsize=9)
     ax.spines[["top", "right", "left"]].set_visible(False)
-    title = label(f"stages of run {trail.run_id}", most=80)
+    title = label(f"stages of a run on {trail.task_id}", most=80)
     ax.set_title(title.text, loc="left", fontsize=10, color=INK, **title.style)
     if handles:
         put_legend(ax, handles)
