@@ -91,7 +91,8 @@ def run_card(run: Run) -> str:
     """A self-contained card: answer, status, stage path, budget, rollbacks, tools, output.
 
     Examples:
-        >>> html_text = run_card(load_run("traces/demo/atlas-0001.jsonl"))  # doctest: +SKIP
+        >>> "Osk" in run_card(load_run("traces/demo/osk.jsonl"))
+        True
     """
     parts = [
         f"<style>{_STYLE}</style>",

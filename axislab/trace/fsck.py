@@ -35,8 +35,8 @@ def fsck(source: PathLike | Trace | Run) -> FsckReport:
         TraceError: There is no such file, or it cannot be read.
 
     Examples:
-        >>> print(fsck("traces/demo/atlas-0001.jsonl"))  # doctest: +SKIP
-        ok, 14 steps
+        >>> print(fsck("traces/demo/osk.jsonl"))
+        ok, 4 steps
     """
     findings = Findings()
     if isinstance(source, Run):

@@ -86,8 +86,9 @@ class TraceRecorder:
         TraceCorrupt: The existing lines are not in order.
 
     Examples:
-        >>> with TraceRecorder("traces/demo/r1.jsonl") as recorder:  # doctest: +SKIP
-        ...     recorder.record(event)
+        >>> with TraceRecorder("traces/new/r1.jsonl") as recorder:
+        ...     recorder.record(header).seq
+        0
     """
 
     def __init__(

@@ -65,8 +65,8 @@ def replay(source: Run | Trace, *, recipe: Recipe | None = None) -> ReplayReport
         TraceError: The header does not hold enough; the message says what to pass.
 
     Examples:
-        >>> print(replay(load_run("traces/demo/atlas-0001.jsonl")))  # doctest: +SKIP
-        14 steps the same
+        >>> print(replay(load_run("traces/demo/osk.jsonl")))
+        4 steps the same
     """
     trace = source.trace if isinstance(source, Run) else source
     runtime = conversation_of(trace, recipe=recipe)

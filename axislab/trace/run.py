@@ -23,8 +23,8 @@ class Run:
             run ended reads as INTERRUPTED.
 
     Examples:
-        >>> run = load_run("traces/demo/atlas-0001.jsonl")  # doctest: +SKIP
-        >>> run.answer, run.correct, run.done_reason  # doctest: +SKIP
+        >>> run = load_run("traces/demo/osk.jsonl")
+        >>> run.answer, run.correct, run.done_reason
         ('Osk', True, 'assistant_final_answer')
     """
 

@@ -49,8 +49,9 @@ class Trace:
         notes: What the reader skipped or wondered about.
 
     Examples:
-        >>> trace = read_trace("traces/demo/atlas-0001.jsonl")  # doctest: +SKIP
-        >>> [step.data["stage"] for step in trace.of("step")]  # doctest: +SKIP
+        >>> trace = read_trace("traces/demo/osk.jsonl")
+        >>> [step.data["operation"] for step in trace.of("step")]
+        ['initialize', 'assistant', 'tools', 'assistant']
     """
 
     def __init__(

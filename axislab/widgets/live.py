@@ -56,7 +56,8 @@ class LiveRun:
         handle: What `lab.start` returned.
 
     Examples:
-        >>> al.LiveRun(lab.start(recipe, task))  # doctest: +SKIP
+        >>> view = LiveRun(lab.start(recipe, "Where is Osk?"))
+        >>> view.stop()
     """
 
     def __init__(self, handle: RunLike) -> None:
