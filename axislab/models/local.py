@@ -125,10 +125,6 @@ class LocalModel:
         Raises:
             ModelError: NOT_FOUND, with the command that helps.
         """
-        try:
-            import xllamacpp  # noqa: F401
-        except ImportError as problem:
-            raise self._missing(f"needs xllamacpp: {INSTALL}", problem) from None
         path = self._path()
         if path is None:
             what = "its weights are not here" if self._gguf is None else "no such file"
@@ -136,6 +132,10 @@ class LocalModel:
         known = KNOWN.get(self._short)
         if self._gguf is None and known and self._checked(path) != known.sha256:
             raise self._missing(f"its weights are damaged: {FETCH} --force")
+        try:
+            import xllamacpp  # noqa: F401
+        except ImportError as problem:
+            raise self._missing(f"needs xllamacpp: {INSTALL}", problem) from None
 
     async def complete(self, request: ModelRequest) -> ModelReply:
         """Answer one request; cancelling stops the computation within a token.

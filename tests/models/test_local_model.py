@@ -62,7 +62,6 @@ def test_an_unknown_name_needs_a_file() -> None:
 def test_missing_weights_are_found_before_the_first_request(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pytest.importorskip("xllamacpp")
     monkeypatch.setenv("AXISLAB_WEIGHTS", str(tmp_path))
     with pytest.raises(ModelError, match="python -m axislab local fetch") as raised:
         LiteLLMModel(NAME).check()
@@ -73,7 +72,6 @@ def test_missing_weights_are_found_before_the_first_request(
 def test_weights_that_are_not_the_known_ones_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pytest.importorskip("xllamacpp")
     monkeypatch.setenv("AXISLAB_WEIGHTS", str(tmp_path))
     with (tmp_path / SMOLLM2.file).open("wb") as out:
         out.truncate(SMOLLM2.size)
