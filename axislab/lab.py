@@ -62,7 +62,8 @@ class Lab:
         seed: Base of every run's random draws.
         durability: "process" survives a killed process; "disk" also syncs to the disk.
         coupling: Whether arms draw independently from the simulated provider, or in "common".
-        api_key: The provider's key; by default litellm looks in the environment.
+        api_key: The key of the model's provider; by default litellm looks in the environment.
+            A recipe's own model of another provider does not get it.
         api_base: The provider's address, for self-hosted models.
         **options: Further options of the model.
 
@@ -96,6 +97,7 @@ class Lab:
         self._options = {"api_key": api_key, "api_base": api_base, **options}
         self._options = {k: v for k, v in self._options.items() if v is not None}
         self._models: dict[str, ChatModel] = {}
+        self._provider = _provider(model) if isinstance(model, str) else None
         self.model = self._resolve(model)
         self.folder = None if folder is None else Path(folder)
         self.seed = seed
@@ -284,7 +286,9 @@ class Lab:
             model.check()
             return model
         if model not in self._models:
-            made = resolve_model(model, **self._options)
+            # A key or address goes to the provider it was given for, and to no other.
+            ours = _provider(model) == self._provider
+            made = resolve_model(model, **(self._options if ours else {}))
             made.check()
             self._models[model] = made
         return self._models[model]
@@ -369,6 +373,10 @@ def _at_least_one(name: str, value: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         raise ConfigError(f"{name}={value!r}: give a whole number, 1 or more")
     return value
+
+
+def _provider(model: str) -> str:
+    return model.partition("/")[0]
 
 
 def _run_id(task: Task) -> str:

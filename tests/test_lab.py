@@ -252,6 +252,16 @@ def test_a_blocking_call_on_the_labs_own_loop_is_refused_instead_of_hanging():
     assert "await lab.arun" in call.data["content"]
 
 
+def test_a_key_and_an_address_go_to_the_provider_they_were_given_for_and_to_no_other(monkeypatch):
+    monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
+    lab = al.Lab("openai/gpt-4o", api_key="sk-for-openai-only", api_base="http://127.0.0.1:9/v1")
+    elsewhere = al.Recipe(model="anthropic/claude-sonnet-4-5")
+    with pytest.raises(ModelError, match="ANTHROPIC_API_KEY"):
+        lab.start(elsewhere, "x")
+    same = lab.start(al.Recipe(model="openai/gpt-4o-mini").with_(attempts=1), "x")
+    assert same.result(30).error_kind == "connection"
+
+
 def test_a_fork_gets_a_loop_of_its_own():
     lab = al.Lab(answers())
     lab.run(PLAIN, "x")
