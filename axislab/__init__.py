@@ -83,8 +83,10 @@ if TYPE_CHECKING:
     from axislab.runtime.decisions import Rule as Rule
     from axislab.runtime.decisions import Turn as Turn
     from axislab.runtime.decisions import Verdict as Verdict
+    from axislab.runtime.decisions import accept as accept
     from axislab.runtime.decisions import insert_before as insert_before
     from axislab.runtime.decisions import replace_rule as replace_rule
+    from axislab.runtime.decisions import reprompt as reprompt
     from axislab.runtime.decisions import roll_back as roll_back
     from axislab.runtime.info import ConversationStepInfo as ConversationStepInfo
     from axislab.runtime.info import ConversationStepResult as ConversationStepResult
@@ -194,6 +196,7 @@ _HOME = {
     "Usage": "messages",
     "VALID_STAGE_TRANSITION": "runtime.stages",
     "Verdict": "runtime.decisions",
+    "accept": "runtime.decisions",
     "add_local_model": "models.local",
     "budgets_df": "frames.budgets",
     "columns": "frames.catalogue",
@@ -218,6 +221,7 @@ _HOME = {
     "plot_token_budget": "plots.budget",
     "replace_rule": "runtime.decisions",
     "replay": "trace.replay",
+    "reprompt": "runtime.decisions",
     "resolve_model": "models.resolve",
     "resolve_tools": "tools.resolve",
     "roll_back": "runtime.decisions",
@@ -249,4 +253,4 @@ if not TYPE_CHECKING:  # so that a misspelt name stays a type error
         return value
 
     def __dir__() -> list[str]:
-        return sorted(globals().keys() | _HOME.keys() | _MODULES)
+        return sorted({*_HOME, *_MODULES, *(n for n in globals() if n.startswith("__"))})

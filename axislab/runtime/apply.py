@@ -262,7 +262,8 @@ def _verdict_reprompt(context: Context, draft: Draft, turn: Turn, made: Decision
     draft.append(Message.user(made.prompt or ""))
     draft.move(Stage.REPROMPT)
     draft.reprompts += 1
-    return _format_info(turn, made) | check_turns(context, draft)
+    info = _format_info(turn, made) if made.rule == "format_error" else {}
+    return info | check_turns(context, draft)
 
 
 def _verdict_final_prompt(context: Context, draft: Draft, turn: Turn, made: Decision) -> Info:

@@ -6,12 +6,10 @@ clock and knows no model. An operation that is refused raises and leaves no trac
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 from axislab.errors import (
-    ConversationError,
-    HookError,
     InvalidMessage,
     OperationRefused,
 )
@@ -38,8 +36,6 @@ from axislab.runtime.stages import (
 )
 from axislab.runtime.stages import ConversationStage as Stage
 from axislab.runtime.state import Draft
-
-T = TypeVar("T")
 
 
 class ConversationRuntime(Conversation):
@@ -77,7 +73,7 @@ class ConversationRuntime(Conversation):
             HookError: A hook, rule or estimator of the user raised.
         """
         draft, turn = self._receive(message, finish_reason)
-        decision = _guarded(lambda: decide(turn))
+        decision = decide(turn)
         info = apply.decision(self._context, draft, turn, decision)
         return self._commit("assistant", draft, info, decision=decision)
 
@@ -89,7 +85,7 @@ class ConversationRuntime(Conversation):
             OperationRefused: No reply is awaited.
         """
         _, turn = self._receive(message, finish_reason)
-        return _guarded(lambda: explain(turn))
+        return explain(turn)
 
     def apply_batch_tool_messages(
         self,
@@ -276,6 +272,8 @@ class ConversationRuntime(Conversation):
             direct_answer=self._direct_answer,
             wants_final_prompt=self._wants_final_prompt,
             chain=self.chain,
+            visible=draft.transcript.visible,
+            turn_idx=draft.turn_idx,
         )
         return draft, turn
 
@@ -295,15 +293,3 @@ class ConversationRuntime(Conversation):
         result = results.step_result(operation, draft, info, decision=decision)
         self._state = draft.state()
         return result
-
-
-def _guarded(call: Callable[[], T]) -> T:
-    """Run rules and hooks, which may be the user's; what they raise becomes one HookError."""
-    try:
-        return call()
-    except ConversationError:
-        raise
-    except Exception as problem:
-        raise HookError(
-            f"a rule or hook of the decision chain raised {type(problem).__name__}: {problem}"
-        ) from problem

@@ -11,14 +11,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from axislab.config import ConversationConfig
-from axislab.errors import ConfigError, did_you_mean
+from axislab.errors import ConfigError, ConversationError, HookError, did_you_mean
 from axislab.messages import Message
 from axislab.runtime.budget import ContextBudget
 from axislab.runtime.detectors import Detector
 from axislab.runtime.stages import ConversationStage as Stage
+
+T = TypeVar("T")
 
 
 class Verdict(StrEnum):
@@ -102,6 +104,10 @@ class Turn:
     direct_answer: DirectAnswerHook | None = None
     wants_final_prompt: FinalPromptHook | None = None
     chain: tuple[Rule, ...] = field(default=(), repr=False)
+    visible: Sequence[Message] = field(default=(), repr=False)
+    """What the model sees, this reply at its end; read when needed."""
+    turn_idx: int = 0
+    """Number of this assistant turn, from 1."""
 
     @property
     def text(self) -> str:
@@ -137,6 +143,19 @@ class Rule:
     level: str
     check: Callable[[Turn], Decision | Pass | None]
 
+    def ask(self, turn: Turn) -> Decision | Pass | None:
+        """What the rule says about a turn.
+
+        Raises:
+            HookError: It raised, or gave something that is no answer; the message names it.
+        """
+        found: object = guarded(f"rule {self.name!r}", self.check, turn)
+        if found is None or isinstance(found, Decision | Pass):
+            return found
+        raise HookError(
+            f"rule {self.name!r} gave {found!r}: a rule gives a Decision, a Pass or None"
+        )
+
     @property
     def summary(self) -> str:
         """The first line of the function's docstring."""
@@ -150,7 +169,7 @@ def decide(turn: Turn) -> Decision:
 
 def _first(turn: Turn, rules: Sequence[Rule]) -> Decision:
     for rule in rules:
-        found = rule.check(turn)
+        found = rule.ask(turn)
         if isinstance(found, Decision):
             return found
     return NO_OBJECTION
@@ -185,7 +204,7 @@ def explain(turn: Turn) -> tuple[RuleReport, ...]:
             because = f"{fired.rule} had decided"
             reports.append(RuleReport(rule.name, rule.level, "not reached", because))
             continue
-        found = rule.check(turn)
+        found = rule.ask(turn)
         if isinstance(found, Decision):
             fired = found
             reports.append(RuleReport(rule.name, rule.level, "fired", found.because))
@@ -225,6 +244,27 @@ def replace_rule(chain: Sequence[Rule], name: str, rule: Rule | None) -> tuple[R
     return (*chain[:at], *([rule] if rule else []), *chain[at + 1 :])
 
 
+def accept(rule: str, level: str, because: str, *, answer: str | None = None) -> Decision:
+    """A decision to take the reply as the answer and end the conversation.
+
+    Args:
+        rule: Name of the rule that decides.
+        level: Its level, for the step's record.
+        because: One sentence for people.
+        answer: The answer itself, where it was found; else it is looked for in the reply.
+    """
+    return Decision(
+        rule=rule, level=level, verdict=Verdict.COMPLETE, because=because, answer=answer
+    )
+
+
+def reprompt(rule: str, level: str, prompt: str, because: str) -> Decision:
+    """A decision to keep the reply in sight, append a user message and ask again."""
+    return Decision(
+        rule=rule, level=level, verdict=Verdict.REPROMPT, because=because, prompt=prompt
+    )
+
+
 def roll_back(
     rule: str,
     level: str,
@@ -244,6 +284,29 @@ def roll_back(
         matched=matched,
         spans=spans,
     )
+
+
+def guarded(what: str, call: Callable[[T], object], given: T) -> object:
+    """Call a rule or hook, which may be the user's.
+
+    Raises:
+        HookError: It raised; the message names it and the line.
+    """
+    try:
+        return call(given)
+    except ConversationError:
+        raise
+    except Exception as problem:
+        raise HookError(f"{what} raised {_described(problem)}") from problem
+
+
+def _described(problem: BaseException) -> str:
+    """Type, message and place of an exception: the innermost function and its line."""
+    place = problem.__traceback__
+    while place is not None and place.tb_next is not None:
+        place = place.tb_next
+    where = f" (in {place.tb_frame.f_code.co_name}, line {place.tb_lineno})" if place else ""
+    return f"{type(problem).__name__}: {problem}{where}"
 
 
 def preview(text: str, limit: int = 240) -> str:

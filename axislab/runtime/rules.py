@@ -5,7 +5,11 @@ Source: seed 000, section 2, with the order and the gates that spec section 5 st
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from axislab.config import FormatErrorStrategy
+from axislab.errors import HookError
+from axislab.messages import Message
 from axislab.runtime.decisions import (
     NO_OBJECTION,
     Decision,
@@ -13,6 +17,7 @@ from axislab.runtime.decisions import (
     Rule,
     Turn,
     Verdict,
+    guarded,
     preview,
     roll_back,
 )
@@ -216,7 +221,8 @@ def final_prompt(turn: Turn) -> Decision | Pass:
     prompt = turn.config.final_response_prompt
     if prompt is None:
         return Pass("no final-response prompt is set")
-    if turn.wants_final_prompt is not None and not turn.wants_final_prompt(turn.message):
+    hook = turn.wants_final_prompt
+    if hook is not None and not _ask("wants_final_prompt", hook, turn.message):
         return Pass("the hook wants no final-response prompt")
     return Decision(
         rule="final_prompt",
@@ -249,10 +255,14 @@ CHAIN: tuple[Rule, ...] = (
 
 
 def _direct(turn: Turn) -> str | None:
-    answer = None if turn.direct_answer is None else turn.direct_answer(turn.message)
+    answer = _ask("direct_answer", turn.direct_answer, turn.message)
     if answer is None or isinstance(answer, str):
         return answer
-    raise TypeError(f"the direct-answer hook must give text or None, gave {answer!r}")
+    raise HookError(f"the direct_answer hook gave {answer!r}: it gives text or None")
+
+
+def _ask(name: str, hook: Callable[[Message], object] | None, message: Message) -> object:
+    return None if hook is None else guarded(f"the {name} hook", hook, message)
 
 
 def _stops(turn: Turn) -> bool:

@@ -1,5 +1,7 @@
 """What users plug in: rules, chains, hooks and estimators, also those that raise."""
 
+from types import NoneType
+
 import pytest
 from runtime_kit import STOP, Letters, answer, begun, calls, exchange, say, texts
 
@@ -11,9 +13,11 @@ from axislab.runtime.decisions import (
     Pass,
     Rule,
     Verdict,
+    accept,
     insert_before,
     preview,
     replace_rule,
+    reprompt,
 )
 from axislab.runtime.rules import CHAIN
 from axislab.runtime.stages import ConversationStage as S
@@ -58,10 +62,46 @@ def test_what_the_user_plugs_in_may_raise_and_nothing_has_changed(runtime, finis
         conversation = begun(runtime=runtime)
     before = (tuple(conversation.full), conversation.turn_idx, conversation.stage)
     for act in (say, lambda c, *a: c.explain(Message.assistant("Elbe"), a[1])):
-        with pytest.raises(HookError, match="rule or hook") as caught:
+        with pytest.raises(HookError, match=r"raised LookupError.* line |hook gave 42") as caught:
             act(conversation, "Elbe", finish_reason)
-        assert isinstance(caught.value.__cause__, LookupError | TypeError)
+        assert isinstance(caught.value.__cause__, LookupError | NoneType)
         assert (tuple(conversation.full), conversation.turn_idx, conversation.stage) == before
+
+
+@pytest.mark.parametrize("nonsense", [True, "yes", 3, ("a", "b")])
+def test_a_rule_that_gives_no_answer_of_a_rule_is_named_and_changes_nothing(nonsense):
+    chain = insert_before(CHAIN, "refusal", Rule("mine", "L4", lambda _: nonsense))
+    conversation = begun(runtime={"chain": chain})
+    with pytest.raises(HookError, match=r"rule 'mine' gave .*: a rule gives a Decision"):
+        say(conversation, "Elbe", "stop")
+    assert conversation.turn_idx == 0
+
+
+def test_a_rule_may_look_back_at_what_the_model_sees_and_at_the_turn():
+    seen = []
+
+    def look(turn):
+        seen.append(([m.text for m in turn.visible][-2:], turn.turn_idx))
+
+    chain = insert_before(CHAIN, "refusal", Rule("look", "L4", look))
+    conversation = begun(runtime={"chain": chain})
+    task = conversation.visible[-1].text
+    say(conversation, "Elbe", "stop")
+    assert seen == [([task, "Elbe"], 1)]
+
+
+def test_a_rule_may_accept_or_reprompt_with_words_of_its_own():
+    ask = reprompt("ask", "L4", "Say more.", "one word only")
+    rule = Rule("ask", "L4", lambda turn: ask if turn.turn_idx == 1 else None)
+    chain = insert_before(CHAIN, "refusal", rule)
+    conversation = begun(runtime={"chain": chain})
+    first = say(conversation, "Elbe", "stop")
+    assert conversation.visible[-1].text == "Say more."
+    assert first.info.conditional() == {}
+    take = accept("take", "L4", "good enough", answer="Elbe")
+    chain = insert_before(CHAIN, "refusal", Rule("take", "L4", lambda _: take))
+    done = say(begun(runtime={"chain": chain}), "The Elbe, I think.", "stop")
+    assert done.info.direct_final_answer == "Elbe"
 
 
 def test_an_error_of_ours_inside_a_hook_stays_what_it_is():
