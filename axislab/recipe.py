@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import inspect
 import itertools
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -12,11 +11,16 @@ from typing import Any, Self
 
 from axislab.answers.scorers import resolve_scorer
 from axislab.config import KNOBS, AgentConfig, Config
-from axislab.errors import ConfigError, did_you_mean
+from axislab.errors import ConfigError, TemplateError, did_you_mean
 from axislab.models.base import ChatModel
 from axislab.runtime.decisions import DirectAnswerHook, FinalPromptHook, Rule
+from axislab.runtime.prompts import render_task
 from axislab.runtime.rules import CHAIN
 from axislab.tools.base import Tool
+from axislab.tools.code import code_of
+
+BOUNDED = AgentConfig().with_(max_turns=50, max_reprompts=3)
+"""What a recipe starts from: the bare config, with an end to every loop."""
 
 ToolItem = Tool | Callable[[], Iterable[Tool]]
 """A tool, or a function that makes fresh ones for every run."""
@@ -35,10 +39,11 @@ class Recipe:
     """
 
     name: str = "agent"
-    config: AgentConfig = field(default_factory=AgentConfig)
+    config: AgentConfig = field(default_factory=lambda: BOUNDED)
+    """All knobs; unlike a bare config it ends by itself: 50 turns, 3 reprompts."""
     tools: tuple[ToolItem, ...] = ()
     """Tools, or functions without arguments that make fresh ones for every run."""
-    chain: tuple[Rule, ...] = CHAIN
+    chain: tuple[Rule, ...] = field(default_factory=lambda: CHAIN)
     """The decision chain; see `axislab.runtime.rules.CHAIN`."""
     direct_answer: DirectAnswerHook | None = None
     """Finds a final answer in a reply (level 5 of the chain)."""
@@ -55,12 +60,10 @@ class Recipe:
 
     def __post_init__(self) -> None:
         for name in ("tools", "chain", "before_tool", "after_tool"):
-            object.__setattr__(self, name, tuple(getattr(self, name)))
+            object.__setattr__(self, name, _several(name, getattr(self, name)))
         if isinstance(self.config, Mapping):
             object.__setattr__(self, "config", AgentConfig(**self.config))
-        if not self.chain:
-            raise ConfigError("chain is empty: give at least one rule, or leave it out for CHAIN")
-        resolve_scorer(self.scorer)
+        check_recipe(self)
 
     def with_(self, **knobs: Any) -> Self:
         """The same recipe with some knobs set; nested values are merged, never reset.
@@ -134,8 +137,18 @@ class Recipe:
 
     def __repr__(self) -> str:
         tools = ", ".join(describe_tool(t)["name"] for t in self.tools) or "no tools"
-        changed = ", ".join(f"{k}={_short(v)}" for k, v in _flat(_differences(self.config)).items())
-        return f"Recipe({self.name!r}, {tools}{'; ' + changed if changed else ''})"
+        changed = {k: _short(v) for k, v in _flat(_differences(self.config)).items()}
+        if self.chain != CHAIN:
+            known = {id(rule) for rule in CHAIN}
+            changed["chain"] = "+".join(r.name for r in self.chain if id(r) not in known) or "cut"
+        for name in ("direct_answer", "wants_final_prompt", "scorer", "model"):
+            if (value := getattr(self, name)) not in (None, "normalized"):
+                changed[name] = getattr(value, "__name__", None) or _short(value)
+        for name in ("before_tool", "after_tool"):
+            if functions := getattr(self, name):
+                changed[name] = "+".join(getattr(f, "__name__", repr(f)) for f in functions)
+        shown = ", ".join(f"{k}={v}" for k, v in changed.items())
+        return f"Recipe({self.name!r}, {tools}{'; ' + shown if shown else ''})"
 
 
 def grid(recipe: Recipe, **values: Sequence[Any]) -> dict[str, Recipe]:
@@ -148,8 +161,11 @@ def grid(recipe: Recipe, **values: Sequence[Any]) -> dict[str, Recipe]:
         >>> list(grid(Recipe(), max_turns=[4, 8]))
         ['max_turns=4', 'max_turns=8']
     """
-    if not values or not all(values.values()):
-        raise ConfigError(f"grid needs at least one value for each knob, got {values!r}")
+    for name, choices in values.items():
+        if isinstance(choices, str) or not isinstance(choices, Sequence) or not choices:
+            raise ConfigError(f"{name}={choices!r}: grid wants a list of values, [{choices!r}]")
+    if not values:
+        raise ConfigError("grid needs at least one knob with a list of values")
     arms = {}
     for combination in itertools.product(*values.values()):
         knobs = dict(zip(values, combination, strict=True))
@@ -160,8 +176,56 @@ def grid(recipe: Recipe, **values: Sequence[Any]) -> dict[str, Recipe]:
     return arms
 
 
+def _several(name: str, given: Any) -> tuple[Any, ...]:
+    """A tuple of what was given; one thing alone is taken as such."""
+    if callable(given) or isinstance(given, Tool | Rule):
+        return (given,)
+    if isinstance(given, Iterable) and not isinstance(given, str | Mapping):
+        return tuple(given)
+    raise ConfigError(f"{name}={given!r}: give one, or a list or tuple of them")
+
+
+def check_recipe(recipe: Recipe) -> None:
+    """Find what cannot work before anything runs.
+
+    Raises:
+        ConfigError: A part that is none, or knobs that leave no way to answer.
+    """
+    if not recipe.chain:
+        raise ConfigError("chain is empty: give at least one rule, or leave it out for CHAIN")
+    for rule in recipe.chain:
+        if not isinstance(rule, Rule):
+            raise ConfigError(
+                f"chain holds {rule!r}: a chain is made of Rule(name, level, function)"
+            )
+    for name in ("direct_answer", "wants_final_prompt"):
+        if (hook := getattr(recipe, name)) is not None and not callable(hook):
+            raise ConfigError(f"{name}={hook!r}: a hook is a function of the assistant Message")
+    resolve_scorer(recipe.scorer)
+    _check_knobs(recipe.config)
+
+
+def _check_knobs(config: AgentConfig) -> None:
+    conversation, limits = config.conversation, config.conversation.context_limit
+    template = conversation.user_prompt_template
+    probe = "\x00the task\x00"
+    try:
+        text = render_task(template, probe)
+    except TemplateError as problem:
+        raise ConfigError(str(problem)) from None
+    if probe not in text:
+        raise ConfigError(f"user_prompt_template={template!r} never shows the task: write {{task}}")
+    least = limits.min_tokens_for_generation + limits.safety_margin
+    if limits.window is not None and limits.window <= least:
+        raise ConfigError(
+            f"window={limits.window} leaves no token to generate beside "
+            f"min_tokens_for_generation={limits.min_tokens_for_generation} and "
+            f"safety_margin={limits.safety_margin}: raise window or lower those"
+        )
+
+
 def describe(function: Callable[..., Any] | None) -> dict[str, str] | None:
-    """Name and code hash of a function, so that changed code is another fingerprint."""
+    """Name and code hash of a function: other code, or other values it holds, is another one."""
     if function is None:
         return None
     name = getattr(function, "__qualname__", type(function).__qualname__)
@@ -186,20 +250,8 @@ def _rule(rule: Rule) -> dict[str, str]:
 
 
 def _code_hash(function: Callable[..., Any]) -> str:
-    inner = inspect.unwrap(function)
-    called = inner if hasattr(inner, "__code__") else type(inner).__call__
-    code = getattr(called, "__code__", None)
-    text = repr(_code_parts(code)) if code is not None else repr(type(inner))
+    text = json.dumps(code_of(function), sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:12]
-
-
-def _code_parts(code: Any) -> list[Any]:
-    constants = [
-        _code_parts(c) if inspect.iscode(c) else repr(c)
-        for c in code.co_consts
-        if c is not code.co_consts[0] or not isinstance(c, str)
-    ]
-    return [code.co_code.hex(), constants, code.co_names]
 
 
 def _model_name(model: str | ChatModel | None) -> str | None:

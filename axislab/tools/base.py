@@ -16,13 +16,13 @@ from pydantic import ValidationError
 from axislab.errors import ToolDefinitionError, did_you_mean
 from axislab.messages import Json, ToolSpec
 from axislab.tools.arguments import BadArguments
+from axislab.tools.code import code_of
 from axislab.tools.definition import (
     require_arguments,
     require_callable_with,
     require_count,
     require_name,
     require_seconds,
-    source_of,
 )
 from axislab.tools.schemas import CompiledSchema, compile_schema
 from axislab.tools.signature import Converter, function_label, is_async, read_signature
@@ -169,7 +169,7 @@ class Tool:
 
     def _code(self) -> dict[str, Json]:
         parts = (self.function, self.query, self.requires_approval)
-        return {"code": [source_of(part) for part in parts if callable(part)]}
+        return {"code": [code_of(part) for part in parts if callable(part)]}
 
     def with_(self, **options: Any) -> Tool:
         """The same tool with other options, such as `max_calls=3`.

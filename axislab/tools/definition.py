@@ -1,19 +1,14 @@
-"""What must hold of a tool before it may be one, and what identifies its code."""
+"""What must hold of a tool before it may be one, and of the limits set on it."""
 
 from __future__ import annotations
 
-import ast
-import contextlib
 import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping
-from textwrap import dedent
-from types import CellType
 from typing import Any
 
 from axislab.errors import ToolDefinitionError, did_you_mean
 from axislab.messages import Json
-from axislab.tools.signature import function_label
 
 UNKNOWN_TOOL = "__unknown__"
 """The name under which calls of tools that do not exist are counted; no tool may bear it."""
@@ -81,30 +76,3 @@ def require_callable_with(
                 f"{label}: its function needs {name!r}, but the schema does not require it: add it "
                 'to "required", or give it a default'
             )
-
-
-def source_of(function: Callable[..., Any]) -> Json:
-    """What a function does, as text: its code without comments, and the plain values it holds.
-
-    Without source (a builtin) its name has to do.
-    """
-    target = getattr(function, "func", function)
-    closed = [_plain(cell) for cell in getattr(target, "__closure__", None) or ()]
-    given = [_plain(part) for part in getattr(function, "args", ())]
-    try:
-        text = dedent(inspect.getsource(target))
-    except (OSError, TypeError):
-        return [function_label(function), closed, given]
-    with contextlib.suppress(SyntaxError):  # a lambda in the middle of an expression
-        text = ast.unparse(ast.parse(text))
-    return [text, closed, given]
-
-
-def _plain(value: object) -> Json:
-    """A value if it is text or a number, else its type: a repr may hold an address."""
-    if isinstance(value, CellType):
-        try:
-            value = value.cell_contents
-        except ValueError:  # not filled yet
-            return None
-    return value if isinstance(value, str | int | float | bool) else type(value).__name__

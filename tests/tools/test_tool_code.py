@@ -1,0 +1,160 @@
+from __future__ import annotations
+
+import functools
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from enum import Enum
+from types import FunctionType
+
+import pytest
+
+from axislab import Recipe, Tool
+from axislab.tools.code import code_of
+
+EMPTY = {"type": "object", "properties": {}}
+
+
+def closing_over(value):
+    def judge(answer=None, expected=None):
+        return value
+
+    return judge
+
+
+def defaulting_to(value):
+    def judge(answer=None, expected=value):
+        return expected
+
+    return judge
+
+
+def wrapping(value):
+    @functools.wraps(plain)
+    def judge(*arguments):
+        return value
+
+    return judge
+
+
+def plain(answer=None, expected=None, limit=0):
+    return limit
+
+
+@dataclass
+class Settings:
+    limit: object
+
+    def __call__(self, answer=None, expected=None):
+        return self.limit
+
+
+class Judge:
+    __slots__ = ("limit",)
+
+    def __init__(self, limit):
+        self.limit = limit
+
+    def __call__(self, answer=None, expected=None):
+        return self.limit
+
+    def judge(self, answer=None, expected=None):
+        return self.limit
+
+
+class Colour(Enum):
+    RED = 1
+    BLUE = 2
+
+
+ONE_AND_TWO = (lambda: 1, lambda: 2)
+MAKERS = {
+    "closure": closing_over,
+    "list in a closure": lambda value: closing_over([value]),
+    "mapping in a closure": lambda value: closing_over({"limit": value}),
+    "function in a closure": lambda value: closing_over(closing_over(value)),
+    "dataclass in a closure": lambda value: closing_over(Settings(value)),
+    "default": defaulting_to,
+    "wrapper": wrapping,
+    "partial": lambda value: functools.partial(plain, limit=value),
+    "object": Settings,
+    "object with slots": Judge,
+    "bound method": lambda value: Judge(value).judge,
+    "cached": lambda value: functools.cache(closing_over(value)),
+}
+
+
+@pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [(0.1, 0.2), (1, True), ("a", "b"), (None, 0), ({1}, {2}), (Colour.RED, Colour.BLUE)],
+    ids=repr,
+)
+def test_a_recipe_is_another_if_a_function_of_it_holds_another_value(make, one, other):
+    for recipe in (
+        lambda function: Recipe(scorer=function),
+        lambda function: Recipe(direct_answer=function),
+        lambda function: Recipe(before_tool=[function]),
+        lambda function: Recipe(tools=[function]),
+        lambda function: Recipe(tools=[Tool("t", EMPTY, function)]),
+    ):
+        assert recipe(make(one)).fingerprint == recipe(make(one)).fingerprint
+        assert recipe(make(one)).fingerprint != recipe(make(other)).fingerprint
+
+
+def test_two_lambdas_of_one_line_are_two_tools():
+    first, second = [Tool("t", EMPTY, f) for f in ONE_AND_TWO]
+    assert first.fingerprint != second.fingerprint
+
+
+def test_code_without_a_source_file_is_told_apart():
+    made = [FunctionType(f.__code__.replace(co_filename="<cell>"), {}) for f in ONE_AND_TWO]
+    assert Tool("t", EMPTY, made[0]).fingerprint != Tool("t", EMPTY, made[1]).fingerprint
+
+
+def test_a_method_that_a_callable_object_calls_is_part_of_its_code():
+    def judge(answer):
+        class Caller:
+            def __call__(self, given, expected):
+                return self.verdict()
+
+            verdict = answer
+
+        return Caller()
+
+    assert code_of(judge(lambda self: 1)) == code_of(judge(lambda self: 1))
+    assert code_of(judge(lambda self: 1)) != code_of(judge(lambda self: 0))
+
+
+def test_a_function_that_holds_itself_or_an_odd_object_still_has_a_code():
+    def again(n=0):
+        return again(n - 1) if n else handle
+
+    handle, ring = object(), []
+    ring.append(ring)
+    assert code_of(again) == code_of(again)
+    assert code_of(closing_over(ring)) == code_of(closing_over(ring))
+    assert code_of(closing_over(object())) == code_of(closing_over(object()))
+    assert code_of(print) != code_of(len)
+
+
+def test_the_same_code_has_one_fingerprint_in_every_process():
+    script = (
+        "from axislab import Recipe\n"
+        "held = frozenset('abcdef')\n"
+        "def known(answer, expected, also=held):\n"
+        "    return answer in {'alpha', 'beta', 'gamma', 'delta', None, 1}\n"
+        "print(Recipe(scorer=known, tools=[lambda: held]).fingerprint)\n"
+    )
+    came = {
+        subprocess.run(
+            [sys.executable, "-c", script],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2", "3")
+    }
+    assert len(came) == 1
