@@ -77,6 +77,7 @@ if TYPE_CHECKING:
     from axislab.plots.stage_path import plot_stage_path as plot_stage_path
     from axislab.recipe import Recipe as Recipe
     from axislab.recipe import grid as grid
+    from axislab.runs import Runs as Runs
     from axislab.runtime.conversation import ConversationRuntime as ConversationRuntime
     from axislab.runtime.decisions import Decision as Decision
     from axislab.runtime.decisions import Pass as Pass
@@ -105,6 +106,9 @@ if TYPE_CHECKING:
     from axislab.tools.base import Tool as Tool
     from axislab.tools.base import ToolFailure as ToolFailure
     from axislab.tools.base import tool as tool
+    from axislab.tools.builtin import calculator as calculator
+    from axislab.tools.builtin import notes_tools as notes_tools
+    from axislab.tools.builtin import search_tools as search_tools
     from axislab.tools.corpus import Corpus as Corpus
     from axislab.tools.corpus import Document as Document
     from axislab.tools.middleware import Allow as Allow
@@ -173,6 +177,7 @@ _HOME = {
     "RunHandle": "handle",
     "RunLifecycle": "fsm.status",
     "RunStatus": "fsm.status",
+    "Runs": "runs",
     "STAGE_TO_ACTION": "runtime.stages",
     "Sampling": "config",
     "ScriptedModel": "models.scripted",
@@ -199,6 +204,7 @@ _HOME = {
     "accept": "runtime.decisions",
     "add_local_model": "models.local",
     "budgets_df": "frames.budgets",
+    "calculator": "tools.builtin",
     "columns": "frames.catalogue",
     "exact_match": "answers.scorers",
     "extract_boxed": "answers.extract",
@@ -215,6 +221,7 @@ _HOME = {
     "load_tasks": "datasets",
     "messages_df": "frames.messages",
     "normalized_match": "answers.scorers",
+    "notes_tools": "tools.builtin",
     "plot_rollback_reasons": "plots.rollbacks",
     "plot_stage_graph": "plots.stage_graph",
     "plot_stage_path": "plots.stage_path",
@@ -227,6 +234,7 @@ _HOME = {
     "roll_back": "runtime.decisions",
     "rollbacks_df": "frames.rollbacks",
     "runs_df": "frames.runs",
+    "search_tools": "tools.builtin",
     "stage_graph": "plots.graph",
     "steps_df": "frames.steps",
     "tool": "tools.base",

@@ -173,9 +173,11 @@ class DataError(AxislabError, ValueError):
 
 
 def did_you_mean(given: str, allowed: Iterable[str]) -> str:
-    """A half sentence that helps: the nearest allowed name, else all of them."""
+    """A half sentence that helps: the names that are like it or hold it, else all of them."""
     names = sorted(allowed)
-    near = get_close_matches(given, names, n=1)
-    if near:
-        return f"did you mean {near[0]!r}?"
+    holding = [name for name in names if given and given in name.split("_")]
+    near = get_close_matches(given, names, n=1, cutoff=0.75 if holding else 0.6)
+    likely = list(dict.fromkeys([*near, *holding]))[:4]
+    if likely:
+        return f"did you mean {' or '.join(map(repr, likely))}?"
     return "allowed: " + (", ".join(names) or "nothing")

@@ -5,50 +5,34 @@ from __future__ import annotations
 import asyncio
 import re
 import secrets
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
+from difflib import get_close_matches
 from importlib.metadata import PackageNotFoundError, version
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from axislab.errors import ConfigError
+from axislab.crew import Crew, Job, progress_of
+from axislab.errors import ConfigError, DataError, did_you_mean
 from axislab.handle import LiveTrace, Recorder, RunHandle
 from axislab.models.base import ChatModel
 from axislab.models.resolve import resolve_model
 from axislab.orchestrator.task import RunIdentity, TaskOrchestrator
 from axislab.recipe import Recipe
 from axislab.running import Handle
+from axislab.runs import Runs
 from axislab.tasks import Task, TaskLike, as_task
 from axislab.trace.memory import MemoryRecorder
 from axislab.trace.recorder import TraceRecorder, trace_path
 from axislab.trace.run import Run
 
 if TYPE_CHECKING:
-    import pandas as pd
+    pass
 
 
-class Runs(list[Run]):
-    """A list of runs that says in one line what came of them."""
-
-    @property
-    def df(self) -> pd.DataFrame:
-        """`runs_df` of these runs."""
-        from axislab.frames.runs import runs_df
-
-        return runs_df(self)
-
-    def __repr__(self) -> str:
-        known = [run for run in self if run.correct is not None]
-        right = sum(bool(run.correct) for run in known)
-        states = {s: sum(run.status == s for run in self) for s in sorted({r.status for r in self})}
-        parts = [", ".join(f"{n} {s}" for s, n in states.items())]
-        if known:
-            parts.append(f"{right} of {len(known)} right")
-        if simulated := sum(run.simulated for run in self):
-            parts.append("simulated" if simulated == len(self) else f"{simulated} simulated")
-        return f"<{len(self)} runs: {' · '.join(p for p in parts if p)}>"
+_OWN = ("folder", "concurrency", "seed", "durability", "coupling", "api_key", "api_base", "price")
+"""Options a misspelt name is compared with; any other goes to the provider."""
 
 
 class Lab:
@@ -94,6 +78,9 @@ class Lab:
         self.concurrency = _at_least_one("concurrency", concurrency)
         if coupling not in ("independent", "common"):
             raise ConfigError(f"coupling={coupling!r}: allowed is 'independent' or 'common'")
+        for name in options:
+            if get_close_matches(name, _OWN, n=1, cutoff=0.75):
+                raise ConfigError(f"Lab has no option {name!r}: {did_you_mean(name, _OWN)}")
         self._options = {"api_key": api_key, "api_base": api_base, **options}
         self._options = {k: v for k, v in self._options.items() if v is not None}
         self._models: dict[str, ChatModel] = {}
@@ -181,6 +168,7 @@ class Lab:
         seed: int | None = None,
         concurrency: int | None = None,
         arm: str | None = None,
+        study: str | None = None,
         progress: bool = True,
     ) -> Runs:
         """Run a recipe, or each arm of a mapping, on every task, and wait for all.
@@ -192,6 +180,7 @@ class Lab:
             seed: Instead of the Lab's.
             concurrency: Runs at once, instead of the Lab's.
             arm: Name of the arm, where one recipe is given.
+            study: Name of the study they belong to; a column of every frame.
             progress: Show a progress bar, in a notebook or a terminal.
 
         Returns:
@@ -200,10 +189,13 @@ class Lab:
         Raises:
             KeyboardInterrupt: Stopped; what there is stands in `lab.last` and in the folder.
         """
-        crew = self._crew(recipe, tasks, repeats=repeats, seed=seed, arm=arm)
-        at_once = self.concurrency if concurrency is None else concurrency
-        handle = Handle(lambda: self._drive(crew, _at_least_one("concurrency", at_once)))
-        with _bar(len(crew), progress) as bar:
+        crew = self._crew(recipe, tasks, repeats=repeats, seed=seed, arm=arm, study=study)
+        at_once = _at_least_one(
+            "concurrency", self.concurrency if concurrency is None else concurrency
+        )
+        # The bar comes first: while it is made warnings are off, those of runs must not be.
+        with progress_of(len(crew), progress) as bar:
+            handle = Handle(lambda: self._drive(crew, at_once))
             try:
                 handle.watch(lambda: bar.show(crew.done))
             finally:
@@ -221,12 +213,15 @@ class Lab:
         seed: int | None = None,
         concurrency: int | None = None,
         arm: str | None = None,
+        study: str | None = None,
     ) -> Runs:
         """The same for code that awaits."""
-        crew = self._crew(recipe, tasks, repeats=repeats, seed=seed, arm=arm)
-        at_once = self.concurrency if concurrency is None else concurrency
+        crew = self._crew(recipe, tasks, repeats=repeats, seed=seed, arm=arm, study=study)
+        at_once = _at_least_one(
+            "concurrency", self.concurrency if concurrency is None else concurrency
+        )
         try:
-            await Handle(lambda: self._drive(crew, _at_least_one("concurrency", at_once)))
+            await Handle(lambda: self._drive(crew, at_once))
         finally:
             self.last = crew.runs()
         return self.last
@@ -239,24 +234,29 @@ class Lab:
         repeats: int,
         seed: int | None,
         arm: str | None,
-    ) -> _Crew:
+        study: str | None,
+    ) -> Crew:
         arms = recipe if isinstance(recipe, Mapping) else {arm: recipe}
         if not arms:
             raise ConfigError("no arms: give a recipe, or a mapping of arm names to recipes")
+        if isinstance(tasks, str | Task | Mapping):
+            raise DataError(f"tasks={_brief(tasks)}: several are wanted, [task]; `run` takes one")
         asked = [as_task(task) for task in tasks]
+        if not asked:
+            raise DataError("no tasks: give at least one")
         for each in arms.values():
             if not isinstance(each, Recipe):
                 raise ConfigError(f"recipe={each!r}: give a Recipe, or a mapping of names to them")
             self._resolve(each.model) if each.model is not None else None
         numbers = range(_at_least_one("repeats", repeats))
-        return _Crew(
+        return Crew(
             [
-                _Job(each, task, seed=seed, repeat=number, arm=name)
+                Job(recipe=each, task=task, seed=seed, repeat=number, arm=name, study=study)
                 for (name, each), task, number in product(arms.items(), asked, numbers)
             ]
         )
 
-    async def _drive(self, crew: _Crew, at_once: int) -> None:
+    async def _drive(self, crew: Crew, at_once: int) -> None:
         """Start the jobs in order, no more than `at_once` unfinished."""
         places = iter(range(len(crew)))
 
@@ -264,7 +264,12 @@ class Lab:
             for place in places:
                 job = crew.jobs[place]
                 handle = self.start(
-                    job.recipe, job.task, seed=job.seed, repeat=job.repeat, arm=job.arm
+                    job.recipe,
+                    job.task,
+                    seed=job.seed,
+                    repeat=job.repeat,
+                    arm=job.arm,
+                    study=job.study,
                 )
                 crew.handles[place] = handle
                 await handle
@@ -283,6 +288,11 @@ class Lab:
     def _resolve(self, model: str | ChatModel) -> ChatModel:
         """The model, checked before its first request."""
         if not isinstance(model, str):
+            if not isinstance(model, ChatModel):
+                raise ConfigError(
+                    f"model={_brief(model)}: give a litellm model string such as "
+                    f"'axislab/simulated', or an object with `complete` (see ChatModel)"
+                )
             model.check()
             return model
         if model not in self._models:
@@ -317,58 +327,6 @@ class Lab:
         return orchestrator, live
 
 
-class _Job:
-    """One run to be made."""
-
-    __slots__ = ("arm", "recipe", "repeat", "seed", "task")
-
-    def __init__(
-        self, recipe: Recipe, task: Task, *, seed: int | None, repeat: int, arm: str | None
-    ) -> None:
-        self.recipe, self.task = recipe, task
-        self.seed, self.repeat, self.arm = seed, repeat, arm
-
-
-class _Crew:
-    """Jobs, and the handles of those that have started."""
-
-    def __init__(self, jobs: list[_Job]) -> None:
-        self.jobs = jobs
-        self.handles: list[RunHandle | None] = [None] * len(jobs)
-
-    def __len__(self) -> int:
-        return len(self.jobs)
-
-    @property
-    def done(self) -> int:
-        return sum(handle is not None and handle.done for handle in self.handles)
-
-    def runs(self) -> Runs:
-        return Runs(handle.run for handle in self.handles if handle is not None)
-
-
-class _Bar:
-    """A progress bar that is told totals, or nothing at all."""
-
-    def __init__(self, bar: Any) -> None:
-        self._bar = bar
-
-    def show(self, done: int) -> None:
-        if self._bar is not None:
-            self._bar.update(done - self._bar.n)
-
-
-@contextmanager
-def _bar(total: int, wanted: bool) -> Iterator[_Bar]:
-    if not wanted or total < 2:
-        yield _Bar(None)
-        return
-    from axislab.progress import progress_bar
-
-    with progress_bar(total) as bar:
-        yield _Bar(bar)
-
-
 def _at_least_one(name: str, value: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         raise ConfigError(f"{name}={value!r}: give a whole number, 1 or more")
@@ -377,6 +335,11 @@ def _at_least_one(name: str, value: int) -> int:
 
 def _provider(model: str) -> str:
     return model.partition("/")[0]
+
+
+def _brief(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:79]}…"
 
 
 def _run_id(task: Task) -> str:

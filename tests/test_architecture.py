@@ -24,8 +24,9 @@ LAYERS = (
     {"analysis", "stats"},
     {"plots", "widgets"},
     {"recipes", "study"},
-    {"running", "progress"},
+    {"running", "progress", "runs"},
     {"handle"},
+    {"crew"},
     {"lab"},
     {"__main__"},
 )

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 import axislab as al
-from axislab.errors import ConfigError, DataError, ModelError, TraceError
+from axislab.config import _warned
+from axislab.errors import AxislabError, ConfigError, DataError, ModelError, TraceError
 from axislab.messages import ToolCall
 from axislab.models.base import ModelReply
 from axislab.models.scripted import ScriptedModel
@@ -116,9 +117,93 @@ def test_what_is_no_trace_at_all_is_said_to_be_none(tmp_path):
         al.load_run(path)
 
 
-def test_a_template_with_another_placeholder_leaves_a_failed_run_that_says_so():
-    recipe = al.Recipe().with_(user_prompt_template="Q: {question}")
-    run = al.Lab(ScriptedModel(["x"])).run(recipe, "x")
-    assert run.status == "FAILED"
-    assert "{task} is the only placeholder" in run.error
-    assert not run.trace.of("message")
+@pytest.mark.parametrize(
+    ("knobs", "advice"),
+    [
+        ({"user_prompt_template": "Q: {question}"}, "{task} is the only placeholder"),
+        ({"user_prompt_template": "no placeholder"}, "never shows the task"),
+        ({"window": 10, "min_tokens_for_generation": 256}, "raise window"),
+        ({"chain": ()}, "at least one rule"),
+        ({"chain": [1, 2]}, r"Rule\(name, level, function\)"),
+        ({"direct_answer": "x"}, "a hook is a function"),
+        ({"before_tool": 3}, "give one, or a list"),
+        ({"tools": "search"}, "give one, or a list"),
+        ({"scorer": "magic"}, "normalized"),
+        ({"prompt": "x"}, "system_prompt"),
+    ],
+)
+def test_a_recipe_that_cannot_work_is_refused_when_it_is_made(knobs, advice):
+    with pytest.raises(ConfigError, match=advice):
+        al.Recipe().with_(**knobs)
+
+
+def test_a_template_of_a_conversation_is_refused_when_it_begins_and_leaves_nothing_behind():
+    runtime = al.ConversationRuntime(al.ConversationConfig(user_prompt_template="Q: {question}"))
+    with pytest.raises(AxislabError, match=r"{task} is the only placeholder"):
+        runtime.initialize_conversation("x")
+    assert (len(runtime.full), str(runtime.stage)) == (0, "not_initialized")
+
+
+def test_one_tool_or_function_alone_stands_for_a_tuple_of_it():
+    def allow(request):
+        return None
+
+    recipe = al.Recipe(tools=lookup, before_tool=allow)
+    assert (recipe.tools, recipe.before_tool) == ((lookup,), (allow,))
+
+
+@pytest.mark.parametrize("value", [3, "ab", [], {}])
+def test_a_grid_wants_a_list_of_values(value):
+    with pytest.raises(ConfigError, match="grid wants a list"):
+        al.grid(al.Recipe(), max_rollbacks=value)
+
+
+@pytest.mark.parametrize("tasks", ["abc", al.Task("t", "x"), {"prompt": "x"}])
+def test_one_task_where_several_are_wanted_is_refused_before_anything_runs(tasks):
+    with pytest.raises(DataError, match="several are wanted"):
+        al.Lab(ScriptedModel(["x"])).run_many(al.Recipe(), tasks)
+
+
+def test_no_tasks_at_all_are_refused():
+    with pytest.raises(DataError, match="no tasks"):
+        al.Lab(ScriptedModel(["x"])).run_many(al.Recipe(), [])
+
+
+@pytest.mark.parametrize("option", ["cocurrency", "foldr", "durabilty"])
+def test_a_misspelt_option_of_a_lab_is_not_sent_to_the_provider(option):
+    with pytest.raises(ConfigError, match="did you mean"):
+        al.Lab("openai/ok", api_key="x", **{option: 4})
+
+
+def test_what_is_no_model_is_refused_with_what_is():
+    with pytest.raises(ConfigError, match="litellm model string"):
+        al.Lab(None)
+
+
+@pytest.mark.parametrize("scorer", [lambda answer: 1, lambda a, e: 1 / 0, lambda a, e: "x"])
+def test_a_scorer_that_goes_wrong_leaves_the_verdict_unknown_and_the_batch_whole(scorer):
+    _warned.clear()
+    lab = al.Lab(ScriptedModel([r"\boxed{4}"], after="repeat"))
+    recipe = al.Recipe(scorer=scorer)
+    with pytest.warns(UserWarning, match="the scorer raised"):
+        runs = lab.run_many(recipe, [al.Task(str(i), "2+2", "4") for i in range(3)])
+    assert {run.status for run in runs} == {"COMPLETED"}
+    assert {run.correct for run in runs} == {None}
+    assert all("the scorer raised" in run.error for run in runs)
+    assert {run.error_kind for run in runs} == {"scorer"}
+
+
+def test_a_run_that_fails_by_itself_says_why_in_a_sentence():
+    cut = ModelReply(text="The ans", finish_reason="length")
+    run = al.Lab(ScriptedModel([cut])).run(al.Recipe().with_(max_output_tokens=7), "x")
+    assert (run.status, run.done_reason) == ("FAILED", "terminated_token_exceed")
+    assert "max_output_tokens=7" in run.error
+    calls = ScriptedModel([ScriptedModel.call("lookup", name="Osk")], after="repeat")
+    rejected = al.Lab(calls).run(al.Recipe(tools=(lookup,)).with_(max_turns=2), "x")
+    assert "had to give its final answer" in rejected.error
+
+
+def test_a_recipe_ends_by_itself_even_if_the_model_never_does():
+    model = ScriptedModel([ScriptedModel.call("lookup", name="Osk")], after="repeat")
+    run = al.Lab(model).run(al.Recipe(tools=(lookup,)), "x")
+    assert (run.turns, run.status) == (50, "FAILED")

@@ -23,7 +23,7 @@ class FailureProfile(Config):
     A rate is a chance per opportunity, the mean over tasks: hard tasks have more, easy ones less.
 
     Examples:
-        >>> profile("flaky").with_(refuse=0.2).refuse
+        >>> FailureProfile.preset("flaky").with_(refuse=0.2).refuse
         0.2
         >>> FailureProfile(name="mine", empty=0.1).rates()
         {'empty': 0.1}
@@ -91,6 +91,15 @@ class FailureProfile(Config):
         if name not in RATES:
             raise ConfigError(f"{name!r} is no rate: {did_you_mean(name, RATES)}")
         return float(getattr(self, name))
+
+    @staticmethod
+    def preset(name: str) -> FailureProfile:
+        """One of the presets: clean, flaky, stubborn or verbose; see `PRESET_TABLE`.
+
+        Raises:
+            ConfigError: There is no preset of that name.
+        """
+        return profile(name)
 
     def with_(self, **changes: Any) -> Self:
         """The same profile with some rates set.

@@ -6,10 +6,12 @@ from dataclasses import dataclass
 from typing import Self
 
 from axislab.answers.extract import AnswerStatus, extract
-from axislab.answers.scorers import score
+from axislab.answers.scorers import Score, score
+from axislab.config import warn_once
 from axislab.errors import AxislabError, ModelError
 from axislab.events import RunFinished
 from axislab.recipe import Recipe
+from axislab.runtime.info import ConversationStepInfo
 from axislab.tasks import Task
 
 _OUT_OF_TOKENS = "terminated_token_exceed"
@@ -52,9 +54,9 @@ def finished_event(
     ending: Ending,
     *,
     output: str,
-    direct: str | None,
     recipe: Recipe,
     task: Task,
+    last: ConversationStepInfo | None,
     steps: int,
     turns: int,
     seconds: float,
@@ -62,9 +64,11 @@ def finished_event(
     """The last event: status, answer and score.
 
     A conversation that ran out of tokens is FAILED; one whose forced reply called tools is, too,
-    unless an answer stands beside the calls. A run broken from outside has no verdict.
+    unless an answer stands beside the calls. A run broken from outside has no verdict, nor has
+    one whose scorer raised: the agent did its part, so its status stays.
     """
     found = extract(output, recipe.config.answer)
+    direct = None if last is None else last.direct_final_answer
     answer = direct if direct is not None else found.answer
     status = AnswerStatus.OK if direct is not None else found.status
     broken = ending.failed_because is not None
@@ -73,20 +77,50 @@ def finished_event(
         or ending.done_reason == _OUT_OF_TOKENS
         or (ending.done_reason == _REJECTED and answer is None)
     )
-    verdict = None
+    judged = _Judged()
     if task.answers and not (broken and ending.error_kind is not None):
-        verdict = score(answer, task.answers, recipe.scorer)
+        judged = _judge(answer, task, recipe)
+    error = ending.failed_because or judged.problem
+    if failed and error is None:
+        error = _why(ending.done_reason, last, recipe)
     return RunFinished(
         status="FAILED" if failed else "COMPLETED",
         done_reason=ending.done_reason,
         output=output,
         answer=answer,
         answer_status=str(status),
-        correct=None if verdict is None else verdict.correct,
-        score=None if verdict is None else verdict.value,
-        error=ending.failed_because,
-        error_kind=ending.error_kind,
+        correct=None if judged.score is None else judged.score.correct,
+        score=None if judged.score is None else judged.score.value,
+        error=error,
+        error_kind="scorer" if judged.problem else ending.error_kind,
         steps=steps,
         turns=turns,
         seconds=round(seconds, 6),
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Judged:
+    score: Score | None = None
+    problem: str | None = None
+
+
+def _judge(answer: str | None, task: Task, recipe: Recipe) -> _Judged:
+    """What the scorer says; it may be the user's, so this is a border."""
+    try:
+        return _Judged(score=score(answer, task.answers, recipe.scorer))
+    except Exception as error:
+        problem = f"the scorer raised {type(error).__name__}: {error}"
+        warn_once(f"{problem}; `correct` and `score` stay unknown")
+        return _Judged(problem=problem)
+
+
+def _why(done_reason: str, last: ConversationStepInfo | None, recipe: Recipe) -> str:
+    """One sentence on a conversation that came to a bad end by itself."""
+    if done_reason == _REJECTED:
+        return "the model called tools when it had to give its final answer"
+    if last is not None and last.context_budget_stop:
+        window = recipe.config.conversation.context_limit.window
+        return f"no room for an answer is left in the context window of {window} tokens"
+    limit = recipe.config.sampling.max_output_tokens
+    return f"the last reply was cut by length (max_output_tokens={limit})"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from axislab.events import Emit, MessageAppended, StepTaken
 from axislab.runtime.conversation import ConversationRuntime
-from axislab.runtime.info import ConversationStepResult
+from axislab.runtime.info import ConversationStepInfo, ConversationStepResult
 
 
 class StepLog:
@@ -14,8 +14,8 @@ class StepLog:
         self._runtime = runtime
         self._emit = emit
         self.next_step = 0
-        self.direct_answer: str | None = None
-        """The answer a hook found in the reply that ended the run."""
+        self.last: ConversationStepInfo | None = None
+        """What the newest step reported."""
 
     def record(
         self,
@@ -36,7 +36,7 @@ class StepLog:
         first = info.raw_message_count - len(result.appended)
         for place, message in enumerate(result.appended):
             self._emit(MessageAppended(index=first + place, message=message.to_dict(), step=step))
-        self.direct_answer = info.direct_final_answer
+        self.last = info
         decision = result.decision
         self._emit(
             StepTaken(

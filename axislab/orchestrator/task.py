@@ -269,7 +269,7 @@ class TaskOrchestrator:
         event = finished_event(
             ending,
             output=output,
-            direct=self._log.direct_answer,
+            last=self._log.last,
             recipe=self.recipe,
             task=self.task,
             steps=self._log.next_step,
