@@ -42,7 +42,13 @@ class LoopThread:
 
     def _run(self) -> None:
         asyncio.set_event_loop(self.loop)
-        self.loop.run_forever()
+        while True:
+            try:
+                return self.loop.run_forever()
+            except (SystemExit, KeyboardInterrupt):
+                # asyncio gives these to the task that raised them, and throws them out of the
+                # loop as well: everything else that runs here goes on.
+                continue
 
     @property
     def alive(self) -> bool:
@@ -116,6 +122,21 @@ class _Foreground:
                 cls.former = None
 
 
+class _HeldBack(Exception):
+    """What would end the loop, with all that runs on it, on its way to the one who waits."""
+
+    def __init__(self, problem: BaseException) -> None:
+        super().__init__(problem)
+        self.problem = problem
+
+
+async def _held_back(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    try:
+        return await work()
+    except (KeyboardInterrupt, SystemExit) as problem:  # asyncio lets these through to the loop
+        raise _HeldBack(problem) from problem
+
+
 class Handle(Generic[T]):
     """Something that runs in the background.
 
@@ -125,14 +146,15 @@ class Handle(Generic[T]):
 
     def __init__(self, work: Callable[[], Coroutine[Any, Any, T]]) -> None:
         self._future: concurrent.futures.Future[T] = concurrent.futures.Future()
-        self._loop = LoopThread.current().loop
+        self._home = LoopThread.current()
+        self._loop = self._home.loop
         self._task: asyncio.Task[T] | None = None
         self._stopped = False
         context = contextvars.copy_context()
         self._loop.call_soon_threadsafe(lambda: context.run(self._begin, work))
 
     def _begin(self, work: Callable[[], Coroutine[Any, Any, T]]) -> None:
-        self._task = self._loop.create_task(work())
+        self._task = self._loop.create_task(_held_back(work))
         self._task.add_done_callback(self._end)
         if self._stopped:
             self._cancel()
@@ -142,7 +164,8 @@ class Handle(Generic[T]):
             self._future.cancel()
             self._future.set_running_or_notify_cancel()
         elif (problem := task.exception()) is not None:
-            self._future.set_exception(problem)
+            told = problem.problem if isinstance(problem, _HeldBack) else problem
+            self._future.set_exception(told)
         else:
             self._future.set_result(task.result())
 
@@ -161,6 +184,13 @@ class Handle(Generic[T]):
         if self._task is not None and not self._task.done():
             self._loop.call_soon(self._task.cancel)
 
+    def _check_can_end(self) -> None:
+        if not self.done and not self._home.alive:
+            raise RuntimeError(
+                f"this belongs to the process {self._home.pid}, and its loop does not run here: "
+                "wait for it there, and start what this process is to run in this process"
+            )
+
     def when_done(self, call: Callable[[], None]) -> None:
         """Call a function when it is done, on whatever thread that happens."""
         self._future.add_done_callback(lambda _: call())
@@ -170,7 +200,8 @@ class Handle(Generic[T]):
 
         Raises:
             KeyboardInterrupt: Ctrl-C or the Stop button; it was stopped.
-            RuntimeError: Called on the loop that would have to do the work.
+            RuntimeError: Called on the loop that would have to do the work, or in a process forked
+                from the one that does it.
         """
         return self.watch(lambda: None, timeout=timeout)
 
@@ -179,8 +210,10 @@ class Handle(Generic[T]):
 
         Raises:
             KeyboardInterrupt: Ctrl-C or the Stop button, wherever it struck; it was stopped.
-            RuntimeError: Called on the loop that would have to do the work.
+            RuntimeError: Called on the loop that would have to do the work, or in a process forked
+                from the one that does it.
         """
+        self._check_can_end()
         if LoopThread.current().is_this_thread:
             raise RuntimeError(
                 "a blocking call inside axislab's own loop would wait for itself: "
@@ -213,6 +246,7 @@ class Handle(Generic[T]):
         return self._wait().__await__()
 
     async def _wait(self) -> T:
+        self._check_can_end()
         waiter = asyncio.ensure_future(asyncio.wrap_future(self._future))
         try:
             with _Foreground.awaiting(self):

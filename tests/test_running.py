@@ -51,6 +51,26 @@ def test_a_wait_of_no_time_only_looks():
     assert handle.wait(0)
 
 
+@pytest.mark.parametrize("problem", [KeyboardInterrupt, SystemExit, GeneratorExit])
+def test_what_would_end_the_loop_ends_only_the_work_that_raised_it(problem):
+    async def work():
+        await asyncio.sleep(0)
+        raise problem
+
+    async def cell():
+        with pytest.raises(problem):
+            await Handle(work)
+
+    other = Handle(lambda: asyncio.sleep(0.3, "done"))
+    handle = Handle(work)
+    assert handle.wait(5)
+    with pytest.raises(problem):
+        handle.value()
+    asyncio.run(cell())
+    assert other.wait(5)
+    assert other.value() == "done"
+
+
 @pytest.mark.skipif(os.name == "nt", reason="sends a POSIX signal")
 def test_the_handler_that_was_set_before_is_called_once_and_is_set_again_afterwards():
     ended, calls = threading.Event(), []
