@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from axislab.events import Event as Event
     from axislab.frames.budgets import budgets_df as budgets_df
     from axislab.frames.catalogue import columns as columns
+    from axislab.frames.catalogue import knobs as knobs
     from axislab.frames.messages import messages_df as messages_df
     from axislab.frames.rollbacks import rollbacks_df as rollbacks_df
     from axislab.frames.runs import runs_df as runs_df
@@ -214,6 +215,7 @@ _HOME = {
     "fsck": "trace.fsck",
     "grid": "recipe",
     "insert_before": "runtime.decisions",
+    "knobs": "frames.catalogue",
     "load_corpus": "datasets",
     "load_example_traces": "datasets",
     "load_run": "trace.reader",

@@ -20,7 +20,9 @@ from axislab.errors import ConfigError, did_you_mean
 class Config(BaseModel):
     """A frozen description; unknown names and values out of range raise ConfigError."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", validate_default=False)
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", validate_default=False, use_attribute_docstrings=True
+    )
 
     def __init__(self, **data: Any) -> None:
         try:

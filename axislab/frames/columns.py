@@ -57,16 +57,24 @@ def on_run(name: str) -> Callable[[Run], object]:
     return lambda run: getattr(run, name)
 
 
-RUN_COLUMNS: tuple[Column[Run], ...] = (
+KEY_COLUMNS: tuple[Column[Run], ...] = (
     Column("run_id", "string", "Id of the run.", on_run("id")),
     Column("task_id", "string", "Id of the task.", on_run("task_id")),
     Column("arm", "string", "Arm of the study; NA outside one.", on_run("arm")),
+)
+"""The first columns of every frame."""
+
+ABOUT_COLUMNS: tuple[Column[Run], ...] = (
+    Column("study", "string", "Study the run belongs to; NA outside one.", on_run("study")),
     Column("model", "string", "Model string the run was made with.", on_run("model")),
     Column("simulated", "boolean", "No real language model answered.", on_run("simulated")),
     Column("seed", "Int64", "Seed of the run.", on_run("seed")),
     Column("repeat", "Int64", "Repeat of the same task and arm, from 0.", on_run("repeat")),
 )
-"""The first columns of every frame."""
+"""The last columns of every frame."""
+
+RUN_COLUMNS = (*KEY_COLUMNS, *ABOUT_COLUMNS)
+"""What every row says of its run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +87,8 @@ class Table(Generic[R]):
 
     @property
     def all_columns(self) -> tuple[Column[Any], ...]:
-        """The columns of the run and those of the table."""
-        return (*RUN_COLUMNS, *self.columns)
+        """Which run, then what the frame is about, then more of the run."""
+        return (*KEY_COLUMNS, *self.columns, *ABOUT_COLUMNS)
 
     def frame(self, runs: Iterable[Run]) -> pd.DataFrame:
         """The frame of some runs; with none it has the same columns and dtypes."""

@@ -34,6 +34,11 @@ def _chars(row: MessageRow) -> int:
     return len(row.entry.message.text)
 
 
+def _calls(row: MessageRow) -> str | None:
+    made = row.entry.message.tool_calls
+    return ", ".join(f"{call.name}({call.arguments})" for call in made) or None
+
+
 def _called(row: MessageRow) -> str | None:
     return ", ".join(call.name for call in row.entry.message.tool_calls) or None
 
@@ -58,6 +63,7 @@ MESSAGES: Table[MessageRow] = Table(
             "Text; NA for a message without any.",
             lambda r: r.entry.message.content,
         ),
+        Column("calls", "string", "Tool calls with their arguments, as text.", _calls),
         Column("chars", "Int64", "Length of the text.", _chars),
         Column(
             "reasoning",

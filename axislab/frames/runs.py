@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from axislab.errors import DataError
 from axislab.events import (
     ModelRequested,
     PhaseChanged,
@@ -105,7 +106,13 @@ def _usage(name: str) -> Any:
 RUNS: Table[RunRow] = Table(
     "runs",
     (
-        Column("study", "string", "Study the run belongs to.", _on_run("study")),
+        Column("status", "string", "COMPLETED, FAILED, INTERRUPTED and others.", _on_run("status")),
+        Column("correct", "boolean", "The scorer's verdict; NA without one.", _on_run("correct")),
+        Column("answer", "string", "Answer found; NA if none.", _on_run("answer")),
+        Column("expected", "string", "Answer wanted; NA if not known.", _on_run("expected")),
+        Column("score", "Float64", "The scorer's score.", _on_run("score")),
+        Column("answer_status", "string", "ok, format_error, no_answer.", _on_run("answer_status")),
+        Column("done_reason", "string", "Why the conversation ended.", _on_run("done_reason")),
         Column("kind", "string", "Kind of the task.", "task.metadata.kind"),
         Column(
             "cluster",
@@ -113,13 +120,7 @@ RUNS: Table[RunRow] = Table(
             "Tasks of one cluster are not independent.",
             "task.metadata.cluster",
         ),
-        Column("status", "string", "COMPLETED, FAILED, INTERRUPTED and others.", _on_run("status")),
-        Column("done_reason", "string", "Why the conversation ended.", _on_run("done_reason")),
-        Column("answer", "string", "Answer found; NA if none.", _on_run("answer")),
-        Column("answer_status", "string", "ok, format_error, no_answer.", _on_run("answer_status")),
-        Column("expected", "string", "Answer wanted; NA if not known.", _on_run("expected")),
-        Column("correct", "boolean", "The scorer's verdict; NA without one.", _on_run("correct")),
-        Column("score", "Float64", "The scorer's score.", _on_run("score")),
+        Column("recipe", "string", "Name of the recipe.", "recipe.name"),
         Column("final_stage", "string", "Stage after the last step.", _final_stage),
         Column("error_kind", "string", "Kind of the error that ended it.", _on_run("error_kind")),
         Column("steps", "Int64", "Steps of the conversation runtime.", _on_run("steps")),
@@ -196,14 +197,26 @@ RUNS: Table[RunRow] = Table(
 
 
 @documented(RUNS)
-def runs_df(data: RunsLike) -> pd.DataFrame:
+def runs_df(data: RunsLike, *, metadata: Sequence[str] = ()) -> pd.DataFrame:
     """One row a run: how it ended, and what it used.
 
     Args:
         data: A run, runs, a study, or the path of a trace or folder.
+        metadata: Keys of the tasks' metadata, each a column more (`hops`, `topic`, …).
+
+    Raises:
+        DataError: A key that is a column already.
 
     Examples:
         >>> runs_df([]).groupby(["arm", "simulated"]).correct.mean().empty
         True
     """
-    return RUNS.frame(runs_of(data))
+    runs = list(runs_of(data))
+    frame = RUNS.frame(runs)
+    keys = [metadata] if isinstance(metadata, str) else list(metadata)
+    if taken := [key for key in keys if key in frame.columns]:
+        raise DataError(f"metadata={taken!r}: columns of that name are there already")
+    for key in keys:
+        frame[key] = [(run.task.get("metadata") or {}).get(key) for run in runs]
+        frame[key] = frame[key].convert_dtypes()
+    return frame

@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 
 from axislab.errors import DataError
 from axislab.frames.budgets import budgets_df
-from axislab.frames.catalogue import TABLES, columns
-from axislab.frames.columns import RUN_COLUMNS
+from axislab.frames.catalogue import TABLES, columns, knobs
 from axislab.frames.messages import messages_df
 from axislab.frames.rollbacks import rollbacks_df
 from axislab.frames.runs import runs_df
@@ -24,10 +23,14 @@ from axislab.frames.source import runs_of
 from axislab.frames.steps import steps_df
 from axislab.frames.tools import tools_df
 from axislab.frames.transitions import transitions_df
+from axislab.lab import Lab
 from axislab.messages import Message
+from axislab.models.scripted import ScriptedModel
+from axislab.recipe import Recipe
 from axislab.runtime.markers import Compaction, DiscardAll, Rollback
 from axislab.runtime.stages import VALID_STAGE_TRANSITION
 from axislab.runtime.stages import ConversationStage as S
+from axislab.tasks import Task
 from axislab.trace.run import Run
 from axislab.trace.trace import Record, Trace
 from tests.frames.synthetic import Story, call, walk, walks
@@ -85,19 +88,13 @@ def test_all_frames_are_in_the_catalogue():
 
 
 @each_frame
-def test_a_frame_starts_with_the_columns_of_its_run(name):
+def test_a_frame_says_which_run_first_and_more_about_the_run_last(name):
     frame = FRAMES[name](walks(3))
-    assert list(frame.columns[: len(RUN_COLUMNS)]) == [
-        "run_id",
-        "task_id",
-        "arm",
-        "model",
-        "simulated",
-        "seed",
-        "repeat",
-    ]
+    columns = list(frame.columns)
     assert frame.simulated.all()
     assert set(frame.run_id) <= {"r0000", "r0001", "r0002"}
+    assert columns[:3] == ["run_id", "task_id", "arm"]
+    assert columns[-5:] == ["study", "model", "simulated", "seed", "repeat"]
 
 
 @each_frame
@@ -492,3 +489,37 @@ def test_importing_the_frames_loads_no_pandas():
 
     root = Path(__file__).parents[2]
     assert subprocess.run([sys.executable, "-c", code], cwd=root, check=False).returncode == 0
+
+
+def test_metadata_of_the_tasks_can_be_columns_of_runs_df():
+    def said(hops):
+        return Lab(ScriptedModel(["x"], after="repeat")).run(
+            Recipe(), Task(f"t{hops}", "x", metadata={"hops": hops, "topic": "seas"})
+        )
+
+    frame = runs_df([said(1), said(3)], metadata=["hops", "topic", "absent"])
+    assert frame["hops"].tolist() == [1, 3]
+    assert frame["topic"].tolist() == ["seas", "seas"]
+    assert frame["absent"].isna().all()
+    with pytest.raises(DataError, match="there already"):
+        runs_df([], metadata=["status"])
+
+
+def test_a_message_that_calls_tools_shows_them_with_their_arguments():
+    script = ScriptedModel([ScriptedModel.call("look", query="Osk"), "x"])
+    run = Lab(script).run(Recipe(), "x")
+    calls = messages_df(run)["calls"]
+    assert calls.dropna().tolist() == ['look({"query": "Osk"})']
+
+
+def test_every_knob_is_documented_with_default_and_meaning():
+    frame = knobs()
+    assert {"max_turns", "temperature", "detector", "attempts"} <= set(frame["knob"])
+    assert not frame["description"].isna().any()
+    assert (frame["description"].str.len() > 5).all()
+    row = frame.set_index("knob").loc["on_length"]
+    assert (row["group"], row["default"]) == ("conversation", "'terminate'")
+    assert "rollback" in row["allowed"]
+    assert set(knobs("sampling")["group"]) == {"sampling"}
+    with pytest.raises(DataError, match="sampling"):
+        knobs("samplin")
