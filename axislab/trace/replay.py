@@ -15,6 +15,7 @@ from axislab.events import ModelRequested, StepTaken, ToolFinished
 from axislab.messages import Message, Role, ToolStatus
 from axislab.recipe import Recipe
 from axislab.runtime.conversation import ConversationRuntime
+from axislab.runtime.decisions import RuleReport
 from axislab.runtime.info import ConversationStepResult
 from axislab.trace.rebuild import conversation_of
 from axislab.trace.run import Run
@@ -82,6 +83,41 @@ def replay(source: Run | Trace, *, recipe: Recipe | None = None) -> ReplayReport
         difference = Difference(last, "visible", len(seen), len(runtime.visible))
         return ReplayReport(ok=False, steps=len(steps), difference=difference)
     return ReplayReport(ok=True, steps=len(steps))
+
+
+def explain_step(
+    source: Run | Trace, step: int | None = None, *, recipe: Recipe | None = None
+) -> tuple[RuleReport, ...]:
+    """What every rule of the decision chain said about a recorded reply, in order.
+
+    Args:
+        source: The run.
+        step: A step that judged a reply; the newest one by default.
+        recipe: As for `replay`.
+
+    Raises:
+        TraceError: The step judged no reply, or what comes before it does not replay.
+
+    Examples:
+        >>> reports = explain_step(load_run("traces/demo/osk.jsonl"))
+        >>> [report.rule for report in reports if report.outcome == "fired"]
+        ['completed']
+    """
+    trace = source.trace if isinstance(source, Run) else source
+    judged = [
+        r.data["step"] for r in trace.of(StepTaken.kind) if r.data["operation"] == "assistant"
+    ]
+    wanted = judged[-1] if step is None and judged else step
+    if wanted not in judged:
+        raise TraceError(f"step {wanted!r} judged no reply; steps that did: {judged}")
+    runtime, tape = conversation_of(trace, recipe=recipe), _Tape(trace)
+    for record in trace.of(StepTaken.kind):
+        if record.data["step"] == wanted:
+            break
+        if (difference := _replay_step(runtime, tape, record)) is not None:
+            raise TraceError(f"{trace.name} does not replay up to step {wanted}: {difference}")
+    message = tape.messages(record.data)[0]
+    return runtime.explain(message, tape.finish_reasons.get(wanted))
 
 
 class _Tape:

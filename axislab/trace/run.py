@@ -8,7 +8,9 @@ from typing import Any, Self
 
 from axislab.errors import RunError, RunInterrupted
 from axislab.events import ModelRequested, PhaseChanged, StatusChanged, StepTaken
-from axislab.messages import Role, Usage
+from axislab.messages import Message, Role, Usage
+from axislab.recipe import Recipe
+from axislab.runtime.decisions import RuleReport
 from axislab.trace import derive
 from axislab.trace.derive import Rollback, ToolTally
 from axislab.trace.trace import Trace
@@ -259,6 +261,27 @@ class Run:
     def cost_usd(self) -> float | None:
         """US dollars; None where the price of a request is not known."""
         return derive.cost_usd(self.trace)
+
+    def explain(
+        self, step: int | None = None, *, recipe: Recipe | None = None
+    ) -> tuple[RuleReport, ...]:
+        """What every rule of the decision chain said about the reply of a step.
+
+        `pandas.DataFrame(run.explain(3))` is a table of it; see `explain_step`.
+        """
+        from axislab.trace.replay import explain_step
+
+        return explain_step(self, step, recipe=recipe)
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """The whole conversation, hidden messages and markers included."""
+        return self.trace.full
+
+    @property
+    def visible(self) -> tuple[Message, ...]:
+        """What the model saw at the end."""
+        return self.trace.visible()
 
     def raise_for_status(self) -> Self:
         """The run itself if it is COMPLETED.
