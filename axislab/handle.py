@@ -50,7 +50,9 @@ class LiveTrace:
         for view in list(self._views):
             try:
                 view(record)
-            except Exception:  # a view's fault must not end the run it shows
+            # A view's fault must not end the run it shows, nor the loop that other runs are on;
+            # on this thread nothing comes from outside while a view is called.
+            except BaseException:
                 self._views.remove(view)
                 _logger.exception("a view of run %s raised and was taken off", self.run.id)
 
@@ -60,8 +62,10 @@ class LiveTrace:
 
     def close(self) -> None:
         """The run is over: the recorder lets go of its file."""
-        self._recorder.close()
-        self.run.live = False
+        try:
+            self._recorder.close()
+        finally:
+            self.run.live = False
 
 
 class RunHandle:
@@ -84,6 +88,9 @@ class RunHandle:
         except asyncio.CancelledError:
             # Stopped from outside: the run says so, and is a result like any other.
             return self.run
+        except BaseException as problem:
+            self.run.cause = problem
+            raise
         finally:
             self._live.close()
         return self.run
@@ -96,12 +103,13 @@ class RunHandle:
     @property
     def status(self) -> str:
         """One of READY, RUNNING, WAITING_APPROVAL, COMPLETED, FAILED, CANCELLED, INTERRUPTED."""
-        return str(self._orchestrator.lifecycle.status)
+        # Where a run was broken off before it could say so, only its trace knows that it is over.
+        return self.run.status if self.done else str(self._orchestrator.lifecycle.status)
 
     @property
     def phase(self) -> str | None:
         """THINKING, TOOL_CALLING or OBSERVING while it runs."""
-        phase = self._orchestrator.lifecycle.phase
+        phase = None if self.done else self._orchestrator.lifecycle.phase
         return None if phase is None else str(phase)
 
     @property

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import shutil
 import threading
 import time
 
@@ -185,11 +186,12 @@ def test_one_bad_run_does_not_hold_up_the_others():
     assert [r.status for r in runs] == ["COMPLETED", "FAILED", "COMPLETED"]
 
 
-def test_a_view_that_raises_is_taken_off_and_the_run_goes_on(caplog):
+@pytest.mark.parametrize("kind", [RuntimeError, SystemExit, KeyboardInterrupt, BaseException])
+def test_a_view_that_raises_is_taken_off_and_the_run_goes_on(caplog, kind):
     handle = al.Lab(answers(delay=0.1)).start(PLAIN, "x")
 
     def bad(record):
-        raise RuntimeError("broken view")
+        raise kind("broken view")
 
     handle.on_record(bad)
     assert handle.result(5).status == "COMPLETED"
@@ -235,6 +237,32 @@ def test_a_folder_that_cannot_be_written_is_found_before_the_first_request(tmp_p
     blocked.write_text("not a folder")
     with pytest.raises(TraceError):
         al.Lab(answers(), folder=blocked / "traces")
+
+
+@pytest.mark.parametrize("folder", ["null\0byte", "a" * 300, "lone\ud800"], ids=ascii)
+def test_a_folder_that_can_be_no_path_is_refused_as_such(folder, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(TraceError, match=r"cannot be a path|cannot write"):
+        al.Lab(answers(), folder=folder)
+    for read in (al.load_run, al.load_runs):
+        with pytest.raises(TraceError, match=r"cannot be a path|cannot read"):
+            read(folder)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="an open file cannot be deleted there")
+def test_a_run_whose_file_is_deleted_ends_with_an_error_and_keeps_its_events_in_memory(tmp_path):
+    gone = tmp_path / "gone"
+    lab = al.Lab(answers(delay=0.2), folder=gone)
+    handle = lab.start(PLAIN, "x")
+    while not handle.run.trace.of("message"):
+        time.sleep(0.01)
+    shutil.rmtree(gone)
+    with pytest.raises(TraceError, match="was deleted while it was being written") as caught:
+        handle.result(5)
+    assert (handle.status, handle.phase, handle.run.status) == ("INTERRUPTED", None, "INTERRUPTED")
+    assert handle.run.cause is caught.value
+    assert handle.run.trace.of("message")
+    assert lab.run(PLAIN, "y").status == "COMPLETED"
 
 
 def test_a_blocking_call_on_the_labs_own_loop_is_refused_instead_of_hanging():

@@ -12,7 +12,7 @@ import threading
 import pytest
 
 import axislab as al
-from axislab.running import Handle
+from axislab.running import Handle, LoopThread
 
 
 def sleeper(ended):
@@ -142,3 +142,31 @@ def test_a_script_that_ends_in_the_middle_of_a_tool_leaves_an_interrupted_run(tm
     assert run.tools[0].failed == 0
     assert run.trace.of("tool.finished") == ()
     assert al.fsck(run.path).ok
+
+
+@pytest.mark.parametrize("problem", [SystemExit(3), KeyboardInterrupt()], ids=repr)
+def test_the_loop_outlives_a_callback_that_would_end_it(problem):
+    def ends_it():
+        raise problem
+
+    slow = Handle(lambda: asyncio.sleep(0.2, "done"))
+    LoopThread.current().loop.call_soon_threadsafe(ends_it)
+    assert slow.wait(5)
+    assert slow.value() == "done"
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_waiting_for_what_another_process_runs_is_refused_instead_of_waiting_for_ever():
+    handle = Handle(lambda: asyncio.sleep(60))
+    child = os.fork()
+    if child == 0:
+        try:
+            with pytest.raises(RuntimeError, match=f"belongs to the process {os.getppid()}"):
+                handle.wait()
+            with pytest.raises(RuntimeError, match="start what this process is to run"):
+                asyncio.run(handle._wait())
+            os._exit(0)
+        finally:
+            os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    handle.stop()

@@ -44,14 +44,21 @@ def open_file(path: Path) -> int:
     """
     flags = os.O_RDWR | os.O_APPEND | os.O_CREAT
     flags |= getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
-    if path.exists() and not path.is_file():
-        what = "a folder" if path.is_dir() else "no regular file"
-        raise TraceError(f"{str(path)!r} is {what}; a trace is a file, <folder>/<run id>.jsonl")
     try:
+        if path.exists() and not path.is_file():
+            what = "a folder" if path.is_dir() else "no regular file"
+            raise TraceError(f"{str(path)!r} is {what}; a trace is a file, <folder>/<run id>.jsonl")
         path.parent.mkdir(parents=True, exist_ok=True)
         return os.open(path, flags, 0o666)
     except OSError as problem:
         raise unwritable(path, problem) from problem
+    except ValueError as problem:  # a null byte, or text that the file system cannot spell
+        raise TraceError(f"{str(path)!r} cannot be a path: {problem}; choose another") from problem
+
+
+def is_deleted(fd: int) -> bool:
+    """True if an open file is in no folder any more."""
+    return os.fstat(fd).st_nlink == 0
 
 
 def lock_file(fd: int, path: Path) -> None:
@@ -114,6 +121,14 @@ def sync_folder(folder: Path) -> None:
             os.fsync(fd)
         finally:
             os.close(fd)
+
+
+def deleted(path: Path) -> TraceError:
+    """The error for a file that went away under the recorder."""
+    return TraceError(
+        f"{str(path)!r} was deleted while it was being written: what comes now would be lost with "
+        f"it. The events so far are in memory only, in the run's own trace"
+    )
 
 
 def unwritable(path: Path, problem: OSError) -> TraceError:

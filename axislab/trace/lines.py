@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -180,13 +181,15 @@ def read_bytes(path: Path) -> bytes:
     """
     try:
         return path.read_bytes()
-    except OSError as problem:
+    except (OSError, ValueError) as problem:
         raise unreadable(path, problem) from problem
 
 
-def unreadable(path: Path, problem: OSError) -> TraceError:
+def unreadable(path: Path, problem: OSError | ValueError) -> TraceError:
     """The error for a file that cannot be read, with what to do."""
-    if path.is_dir():
+    if isinstance(problem, ValueError):  # a null byte, or text that the file system cannot spell
+        return TraceError(f"{str(path)!r} cannot be a path: {problem}; choose another")
+    if os.path.isdir(path):  # a Path's own is_dir raises what we are about to tell
         return TraceError(f"{str(path)!r} is a folder, not a trace; use load_runs to read a folder")
     if isinstance(problem, FileNotFoundError | NotADirectoryError):
         where = path.parent if path.parent.is_dir() else None

@@ -119,7 +119,7 @@ def open_trace(path: PathLike) -> Trace:
             head = file.readline()
             file.seek(max(0, size - _TAIL_BYTES))
             tail = file.read(_TAIL_BYTES)
-    except OSError as problem:
+    except (OSError, ValueError) as problem:
         raise unreadable(place, problem) from problem
     start = tail.rfind(b"\n", 0, -1) + 1
     if not tail.endswith(b"\n") or (start == 0 and size > len(tail)):
@@ -165,7 +165,7 @@ def gc_paused() -> Iterator[None]:
 
 
 def _trace_files(place: Path) -> list[Path]:
-    if not place.is_dir():
+    if not os.path.isdir(place):  # unlike is_dir, it raises nothing
         return [place]
     return sorted(
         path

@@ -73,7 +73,8 @@ def _tools(trace: Trace, described: Mapping[str, Any]) -> list[dict[str, Any]]:
     if told is None:
         told = [_spec(trace, tool) for tool in described.get("tools") or []]
     for tool in told:
-        if not isinstance(tool.get("function"), Mapping) or "name" not in tool["function"]:
+        function = tool.get("function") if isinstance(tool, Mapping) else None
+        if not isinstance(function, Mapping) or not isinstance(function.get("name"), str):
             raise _needs_recipe(trace, f"its header holds {tool!r} as a tool")
     return list(told)
 

@@ -15,6 +15,8 @@ from typing import Literal, Self, get_args
 from axislab.errors import TraceCorrupt, TraceError
 from axislab.events import SCHEMA_VERSION, Event, RunFinished, RunStarted
 from axislab.trace.files import (
+    deleted,
+    is_deleted,
     lock_file,
     looks_like_a_line,
     mend_tail,
@@ -114,6 +116,8 @@ class TraceRecorder:
         self._unsure = 0
         """Length of a line whose writing was broken off, 0 if all is well."""
         self._fd = open_file(self.path)
+        self._counts_links = not is_deleted(self._fd)
+        """Some file systems never count the folders a file is in."""
         self._close = weakref.finalize(self, _release, self._fd, self._pid)
         try:
             self._size = self._take_up(resume=resume)
@@ -210,6 +214,8 @@ class TraceRecorder:
 
     def _write(self, line: bytes) -> None:
         """Write a line, all of it or nothing of it."""
+        if self._counts_links and is_deleted(self._fd):
+            raise deleted(self.path)
         self._unsure = len(line)
         try:
             done = os.write(self._fd, line)

@@ -225,8 +225,9 @@ def test_tools_told_in_the_header_count_in_the_budget(tmp_path: Path) -> None:
     assert report.difference.field == "estimated_tokens"
 
 
-def test_tools_that_are_not_described_are_refused(tmp_path: Path) -> None:
-    trace = trace_of(tmp_path, [answer()], tools=[{"type": "function"}])
+@pytest.mark.parametrize("entry", [{"type": "function"}, 7, None, {"function": {"name": 7}}])
+def test_tools_that_are_not_described_are_refused(tmp_path: Path, entry: object) -> None:
+    trace = trace_of(tmp_path, [answer()], tools=[entry])
     with pytest.raises(TraceError, match="as a tool"):
         replay(trace)
 
