@@ -20,7 +20,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     chosen = _parser().parse_args(arguments)
     try:
         done: int = chosen.run(chosen)
-    except AxislabError as problem:
+    except (AxislabError, OSError) as problem:  # such as a folder that cannot be written
         print(f"axislab: {problem}", file=sys.stderr)
         return 1
     return done

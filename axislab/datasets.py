@@ -151,8 +151,7 @@ def _read(source: Any) -> _Table:
     if hasattr(source, "column_names"):
         return _from_dataset(source)
     if hasattr(source, "iloc") and hasattr(source, "columns"):
-        frame = source.reset_index() if source.index.name else source
-        return _Table(rows=frame.to_dict("records"), name="frame")
+        return _from_frame(source)
     if isinstance(source, Iterable) and not isinstance(source, Mapping):
         return _from_list(source)
     raise DataError(
@@ -169,7 +168,11 @@ def _unknown(what: str, name: str, there: Sequence[str], rest: str = "") -> str:
 def _existing(path: Path, suffixes: Sequence[str]) -> Path:
     if path.suffix.lower() not in suffixes:
         raise DataError(f"cannot read {str(path)!r}; allowed: {', '.join(suffixes)}")
-    if not path.is_file():
+    try:
+        there = path.is_file()
+    except OSError as problem:  # a name no file can have
+        raise DataError(f"cannot look for {str(path)[:100]!r}: {problem.strerror}") from problem
+    if not there:
         raise DataError(f"there is no file {str(path)!r} (looked from {str(Path.cwd())!r})")
     return path
 
@@ -187,21 +190,24 @@ def _from_jsonl(path: Path, *, name: str | None = None) -> _Table:
     for number, line in enumerate(_text(path).split("\n"), 1):
         if not line.strip():
             continue
-        try:
-            row = json.loads(line)
-        except json.JSONDecodeError as problem:
-            raise DataError(f"{str(path)!r}, line {number} is not JSON: {problem}") from problem
+        row = _parsed(line, place=f"{str(path)!r}, line {number}")
         if not isinstance(row, dict):
             raise DataError(f"{str(path)!r}, line {number} is {row!r:.80}; it must be an object")
         rows.append(row)
     return _Table(rows=rows, name=name or path.stem, first=1)
 
 
-def _from_json(path: Path) -> _Table:
+def _parsed(text: str, *, place: str) -> Any:
     try:
-        rows = json.loads(_text(path))
-    except json.JSONDecodeError as problem:
-        raise DataError(f"{str(path)!r} is not JSON: {problem}") from problem
+        return json.loads(text)
+    except ValueError as problem:  # no JSON, or a number of more digits than Python reads
+        raise DataError(f"{place} is not JSON: {problem}") from problem
+    except RecursionError as problem:
+        raise DataError(f"{place} is nested too deeply to be read") from problem
+
+
+def _from_json(path: Path) -> _Table:
+    rows = _parsed(_text(path), place=repr(str(path)))
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise DataError(f"{str(path)!r} must hold a list of objects, not {str(rows)[:80]!r}")
     return _Table(rows=rows, name=path.stem, first=1)
@@ -209,9 +215,11 @@ def _from_json(path: Path) -> _Table:
 
 def _from_csv(path: Path) -> _Table:
     try:
-        rows = list(csv.DictReader(io.StringIO(_text(path), newline=""), strict=True))
+        reader = csv.DictReader(io.StringIO(_text(path), newline=""), strict=True)
+        rows = list(reader)
     except csv.Error as problem:
         raise DataError(f"{str(path)!r} is not CSV: {problem}") from problem
+    _require_unique(list(reader.fieldnames or ()), place=repr(str(path)))
     for number, row in enumerate(rows, 1):
         if None in row:
             raise DataError(f"{str(path)!r}, row {number} has more cells than there are columns")
@@ -232,6 +240,19 @@ def _number(text: str) -> str | int | float:
         except ValueError:
             continue
     return text
+
+
+def _from_frame(source: Any) -> _Table:
+    named = source.index.name
+    frame = source.reset_index(drop=named in source.columns) if named else source
+    _require_unique([str(column) for column in frame.columns], place="the frame")
+    return _Table(rows=frame.to_dict("records"), name="frame")
+
+
+def _require_unique(columns: Sequence[str], *, place: str) -> None:
+    """Of two columns with one name, only one could be read."""
+    if twice := sorted({name for name in columns if columns.count(name) > 1}):
+        raise DataError(f"{place} has more than one column {twice[0]!r}; names must differ")
 
 
 def _from_dataset(source: Any) -> _Table:
@@ -287,16 +308,21 @@ def _tasks(table: _Table, columns: _Columns) -> Iterator[Task]:
 
 def _check_columns(table: _Table, columns: _Columns) -> None:
     rows = [row for row in table.rows if not isinstance(row, Task)]
-    there = list(dict.fromkeys(str(key) for row in rows for key in row))
+    columns_there = dict.fromkeys(key for row in rows for key in row)
+    there = list(map(str, columns_there))
     for argument, column in (("prompt", columns.prompt), ("expected", columns.expected)):
-        if not rows or column is None or column in there:
+        if not rows or column is None or column in columns_there:
             continue
         other = [name for name in _OTHER_NAMES[argument] if name in there]
-        hint = f"; perhaps {argument}={other[0]!r}" if other else f"; {did_you_mean(column, there)}"
+        hint = (
+            f"; perhaps {argument}={other[0]!r}"
+            if other
+            else f"; {did_you_mean(str(column), there)}"
+        )
         if argument == "expected":
             hint += "; expected=None for tasks without answers"
         raise DataError(f"{table.name!r} has no column {column!r}; it has {there}{hint}")
-    if columns.id != "id" and rows and columns.id not in there:
+    if columns.id != "id" and rows and columns.id not in columns_there:
         raise DataError(f"{table.name!r} has no column {columns.id!r}; it has {there}")
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Self
 
+from axislab.answers.extract import extract
 from axislab.answers.scorers import resolve_scorer
 from axislab.config import KNOBS, AgentConfig, Config
 from axislab.errors import ConfigError, TemplateError, did_you_mean
@@ -83,13 +84,13 @@ class Recipe:
         config = mine.pop("config", self.config)
         if isinstance(config, Mapping):
             config = AgentConfig(**config)
-        return replace(self, config=config.with_(**nested), **mine)
+        return replace(self, config=_agent_config(config).with_(**nested), **mine)
 
     @property
     def fingerprint(self) -> str:
         """16 hex digits over everything that matters to a run."""
         text = json.dumps(self.to_dict(), sort_keys=True, ensure_ascii=False)
-        return hashlib.sha256(text.encode()).hexdigest()[:16]
+        return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
     def to_dict(self) -> dict[str, Any]:
         """The recipe as JSON: functions by name and by a hash of their code."""
@@ -126,6 +127,8 @@ class Recipe:
         """
         import yaml
 
+        if not isinstance(text, str):
+            raise ConfigError(f"{text!r} is no text: give what to_yaml() returned")
         try:
             data = yaml.safe_load(text)
         except yaml.YAMLError as problem:
@@ -185,12 +188,20 @@ def _several(name: str, given: Any) -> tuple[Any, ...]:
     raise ConfigError(f"{name}={given!r}: give one, or a list or tuple of them")
 
 
+def _agent_config(given: object) -> AgentConfig:
+    if isinstance(given, AgentConfig):
+        return given
+    raise ConfigError(f"config={given!r}: give an AgentConfig, or a mapping of its groups")
+
+
 def check_recipe(recipe: Recipe) -> None:
     """Find what cannot work before anything runs.
 
     Raises:
         ConfigError: A part that is none, or knobs that leave no way to answer.
     """
+    if not isinstance(recipe.name, str) or not recipe.name.strip():
+        raise ConfigError(f"name={recipe.name!r}: a recipe's name is a text that is not blank")
     if not recipe.chain:
         raise ConfigError("chain is empty: give at least one rule, or leave it out for CHAIN")
     for rule in recipe.chain:
@@ -202,7 +213,7 @@ def check_recipe(recipe: Recipe) -> None:
         if (hook := getattr(recipe, name)) is not None and not callable(hook):
             raise ConfigError(f"{name}={hook!r}: a hook is a function of the assistant Message")
     resolve_scorer(recipe.scorer)
-    _check_knobs(recipe.config)
+    _check_knobs(_agent_config(recipe.config))
 
 
 def _check_knobs(config: AgentConfig) -> None:
@@ -215,6 +226,11 @@ def _check_knobs(config: AgentConfig) -> None:
         raise ConfigError(str(problem)) from None
     if probe not in text:
         raise ConfigError(f"user_prompt_template={template!r} never shows the task: write {{task}}")
+    extract("x", config.answer)  # says what is wrong with the pattern
+    try:
+        config.model_dump(mode="json")
+    except ValueError as problem:
+        raise ConfigError(f"extra={config.sampling.extra!r} is not JSON: {problem}") from problem
     least = limits.min_tokens_for_generation + limits.safety_margin
     if limits.window is not None and limits.window <= least:
         raise ConfigError(
@@ -259,8 +275,19 @@ def _model_name(model: str | ChatModel | None) -> str | None:
 
 
 def _short(value: Any) -> str:
-    text = value if isinstance(value, str) and len(value) <= 30 else repr(value)
+    text = value if isinstance(value, str) and len(value) <= 30 else _label(value)
     return text if len(text) <= 40 else f"{text[:39]}…"
+
+
+def _label(value: Any) -> str:
+    """A value's repr; its name where that has an address, which is another in every process."""
+    text = repr(value)
+    if " at 0x" not in text:
+        return text
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_label, value))}]"
+    name = getattr(value, "__name__", None) or getattr(value, "name", None)
+    return name if isinstance(name, str) else type(value).__name__
 
 
 def _differences(config: Config) -> dict[str, Any]:

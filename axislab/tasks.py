@@ -10,9 +10,10 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, TypeAlias, cast, overload
 
 from axislab.errors import DataError, did_you_mean
+from axislab.tools.results import clean_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -50,6 +51,7 @@ class Task:
         if not isinstance(self.prompt, str) or not self.prompt.strip():
             raise DataError(f"task {name!r}: the prompt is {self.prompt!r}; it must be a text")
         object.__setattr__(self, "id", name)
+        object.__setattr__(self, "prompt", clean_text(self.prompt))
         object.__setattr__(self, "expected", _answers(self.expected, task=name))
         object.__setattr__(self, "metadata", _metadata(self.metadata, task=name))
 
@@ -249,18 +251,16 @@ class TaskSet(Sequence[Task]):
 
     def _repr_html_(self) -> str:
         shown = self._tasks[:8]
-        heads = ("id", "prompt", "expected", "kind")
         rows = "".join(
             "<tr>"
             + "".join(f"<td style='text-align:left'>{_cell(c)}</td>" for c in cells)
             + "</tr>"
             for cells in ((t.id, t.prompt, " | ".join(t.answers), t.kind or "") for t in shown)
         )
-        rest = len(self) - len(shown)
-        more = f"<div>… and {rest} more; <code>.df</code> has all</div>" if rest else ""
-        head = "".join(f"<th style='text-align:left'>{name}</th>" for name in heads)
-        title = f"<b>{html.escape(self.name)}</b>: {len(self)} tasks"
-        return f"<div>{title}</div><table><tr>{head}</tr>{rows}</table>{more}"
+        rest = f"<div>… and {len(self) - 8} more; <code>.df</code> has all</div>"
+        head = "".join(f"<th style='text-align:left'>{name}</th>" for name in (*RESERVED, "kind"))
+        title = f"<div><b>{html.escape(self.name)}</b>: {len(self)} tasks</div>"
+        return f"{title}<table><tr>{head}</tr>{rows}</table>{rest if len(self) > 8 else ''}"
 
 
 def as_task(obj: TaskLike) -> Task:
@@ -294,7 +294,7 @@ def as_task(obj: TaskLike) -> Task:
 
 def prompt_id(prompt: str) -> str:
     """The id of a task that was given none: the same for the same prompt."""
-    return "task-" + hashlib.sha256(prompt.encode()).hexdigest()[:10]
+    return "task-" + hashlib.sha256(clean_text(prompt).encode()).hexdigest()[:10]
 
 
 def _from_text(text: str) -> Task:
@@ -312,15 +312,14 @@ def _line(value: object) -> str:
 def _id(value: object) -> str:
     if isinstance(value, bool) or not isinstance(value, str | int) or not str(value).strip():
         raise DataError(f"a task's id is {value!r}; it must be a text that is not blank")
-    return str(value).strip()
+    return clean_text(str(value).strip())
 
 
 def _answers(value: object, *, task: str) -> str | tuple[str, ...] | None:
-    plain = _plain(value, place=f"task {task!r}: expected")
+    place = f"task {task!r}: expected"
+    plain = _plain(value, place=place)
     if isinstance(plain, Mapping):
-        raise DataError(
-            f"task {task!r}: expected is {value!r}; it must be a text or a list of texts"
-        )
+        raise DataError(f"{place} is {value!r}; it must be a text or a list of texts")
     if not isinstance(plain, tuple):
         return _answer(plain, task=task)
     answers = (_answer(part, task=task) for part in plain)
@@ -344,27 +343,31 @@ def _metadata(value: object, *, task: str) -> Mapping[str, Any]:
         raise DataError(f"task {task!r}: metadata is {value!r}; it must be a mapping")
     if taken := [key for key in RESERVED if key in value]:
         raise DataError(f"task {task!r}: metadata may not have {taken[0]!r}, a field of the task")
-    frozen = _plain(value, place=f"task {task!r}: metadata")
-    return frozen if isinstance(frozen, Mapping) else MappingProxyType({})
+    return cast(Mapping[str, Any], _plain(value, place=f"task {task!r}: metadata"))
 
 
-def _plain(value: Any, *, place: str) -> Any:
+def _plain(value: Any, *, place: str, depth: int = 0) -> Any:
     """The value as frozen JSON; numpy's scalars and arrays, and dates, as what they stand for."""
+    if depth > 100:
+        raise DataError(f"{place:.200} is nested more than 100 levels deep, or holds itself")
     if isinstance(value, float):
         return float(value) if math.isfinite(value) else None
-    if value is None or isinstance(value, str | bool | int):
+    if isinstance(value, str):
+        return clean_text(value)
+    if value is None or isinstance(value, int):
         return value
     if isinstance(value, Mapping):
-        return MappingProxyType({str(k): _plain(v, place=f"{place}.{k}") for k, v in value.items()})
+        pairs = ((clean_text(str(key)), part) for key, part in value.items())
+        out = {key: _plain(part, place=f"{place}.{key}", depth=depth + 1) for key, part in pairs}
+        return MappingProxyType(out)
     if isinstance(value, list | tuple):
-        return tuple(_plain(part, place=place) for part in value)
+        return tuple(_plain(part, place=place, depth=depth + 1) for part in value)
     if hasattr(value, "tolist"):
-        return _plain(value.tolist(), place=place)
+        return _plain(value.tolist(), place=place, depth=depth + 1)
     if hasattr(value, "isoformat"):
         return value.isoformat()
-    raise DataError(
-        f"{place} holds a {type(value).__name__} ({value!r:.80}); JSON has no such thing"
-    )
+    name = type(value).__name__
+    raise DataError(f"{place} holds a {name} ({value!r:.80}); JSON has no such thing")
 
 
 def _thaw(value: Any) -> Any:
@@ -389,8 +392,8 @@ def _name(value: object) -> str | None:
 
 
 def _some(names: Sequence[str]) -> str:
-    more = f" and {len(names) - 5} more" if len(names) > 5 else ""
-    return ", ".join(map(repr, names[:5])) + more
+    shown = ", ".join(map(repr, names[:5]))
+    return f"{shown} and {len(names) - 5} more" if len(names) > 5 else shown
 
 
 def _cell(text: str) -> str:

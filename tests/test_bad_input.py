@@ -207,3 +207,73 @@ def test_a_recipe_ends_by_itself_even_if_the_model_never_does():
     model = ScriptedModel([ScriptedModel.call("lookup", name="Osk")], after="repeat")
     run = al.Lab(model).run(al.Recipe(tools=(lookup,)), "x")
     assert (run.turns, run.status) == (50, "FAILED")
+
+
+@pytest.mark.parametrize("name", [None, "", " ", 5, True])
+def test_a_recipe_has_a_name(name):
+    with pytest.raises(ConfigError, match="name is a text"):
+        al.Recipe(name=name)
+
+
+@pytest.mark.parametrize("config", [None, 5, "max_turns: 3", al.Sampling()])
+def test_a_config_is_an_agent_config(config):
+    with pytest.raises(ConfigError, match="give an AgentConfig"):
+        al.Recipe(config=config)
+    with pytest.raises(ConfigError, match="give an AgentConfig"):
+        al.Recipe().with_(config=config, max_turns=3)
+
+
+@pytest.mark.parametrize("pattern", [None, "("])
+def test_a_regex_answer_without_a_pattern_that_works_is_refused_before_anything_runs(pattern):
+    with pytest.raises(ConfigError, match="answer_pattern"):
+        al.Recipe().with_(answer_format="regex", answer_pattern=pattern)
+
+
+def test_parameters_of_a_provider_are_json():
+    ring = {}
+    ring["ring"] = ring
+    for extra in ({"a": object()}, ring):
+        with pytest.raises(ConfigError, match="is not JSON"):
+            al.Recipe().with_(extra=extra)
+
+
+@pytest.mark.parametrize("scorer", [None, 5, ["exact"], {}])
+def test_a_scorer_is_a_function_or_a_name(scorer):
+    with pytest.raises(ConfigError, match="neither a function nor a name"):
+        al.Recipe(scorer=scorer)
+
+
+@pytest.mark.parametrize("text", [None, 5, ["name: x"]])
+def test_a_recipe_is_read_from_a_text(text):
+    with pytest.raises(ConfigError, match="is no text"):
+        al.Recipe.from_yaml(text)
+
+
+def test_a_lone_surrogate_in_a_recipe_or_task_does_not_keep_it_from_running(tmp_path):
+    recipe = al.Recipe(name="a\ud800").with_(system_prompt="b\ud800", answer_format="text")
+    task = al.Task("c\ud800", "d\ud800", "e", {"f\ud800": "g\ud800"})
+    run = al.Lab(al.ScriptedModel(["e"]), folder=tmp_path).run(recipe, task)
+    assert (run.status, run.correct) == ("COMPLETED", True)
+    assert al.fsck(run.path).ok
+    assert al.TaskSet([task]).fingerprint
+
+
+def test_arms_are_named_alike_in_every_process():
+    class Judge:
+        def __call__(self, answer, expected):
+            return answer == expected
+
+    def strict(answer, expected):
+        return False
+
+    assert list(al.grid(al.Recipe(), scorer=[strict, Judge(), "exact"])) == [
+        "scorer=strict",
+        "scorer=Judge",
+        "scorer=exact",
+    ]
+    assert list(al.grid(al.Recipe(), before_tool=[[], [strict]])) == [
+        "before_tool=[]",
+        "before_tool=[strict]",
+    ]
+    with pytest.raises(ConfigError, match="two arms would be called"):
+        al.grid(al.Recipe(), scorer=[Judge(), Judge()])

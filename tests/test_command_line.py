@@ -61,3 +61,12 @@ def test_it_runs_as_a_module_without_loading_heavy_packages() -> None:
     assert not {"litellm", "pandas", "matplotlib"} & {
         line.rpartition("|")[2].strip() for line in done.stderr.splitlines()
     }
+
+
+def test_a_folder_that_cannot_be_written_ends_with_1_and_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").write_text("no folder")
+    assert main(["local", "fetch", "--folder", str(tmp_path / "file" / "inside")]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("axislab: ")

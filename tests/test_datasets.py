@@ -490,3 +490,34 @@ def test_the_scripts_check_themselves(script):
     )
     assert done.returncode == 0, done.stdout
     assert "0 problems" in done.stdout
+
+
+@pytest.mark.parametrize("suffix", [".json", ".jsonl"])
+@pytest.mark.parametrize("text", ["[" * 100_000, "9" * 5_000])
+def test_json_that_python_cannot_read_is_named_with_its_file(tmp_path, suffix, text):
+    path = tmp_path / f"odd{suffix}"
+    path.write_text(text)
+    with pytest.raises(DataError, match=r"odd\.json"):
+        load_tasks(path)
+
+
+def test_a_name_no_file_can_have_is_refused():
+    with pytest.raises(DataError):
+        load_tasks("x" * 5_000 + ".csv")
+
+
+def test_two_columns_of_one_name_are_refused_since_one_would_be_lost(tmp_path):
+    path = tmp_path / "twice.csv"
+    path.write_text("id,prompt,prompt,expected\n1,a,b,2\n")
+    frame = pd.DataFrame([["a", "b", 2]], columns=["prompt", "prompt", "expected"])
+    for source in (path, frame):
+        with pytest.raises(DataError, match="more than one column 'prompt'"):
+            load_tasks(source)
+
+
+def test_a_frame_may_be_indexed_by_a_column_it_also_has_and_have_numbers_for_names():
+    rows = pd.DataFrame({"id": ["x"], "prompt": ["a"], "expected": [1]})
+    assert load_tasks(rows.set_index("id", drop=False)).ids == ("x",)
+    assert load_tasks(rows.rename_axis("id")).ids == ("x",)
+    numbered = load_tasks(pd.DataFrame([["a", 1]]), prompt=0, expected=1)
+    assert (numbered[0].prompt, numbered[0].expected) == ("a", "1")

@@ -313,3 +313,13 @@ def test_an_empty_task_is_refused(empty):
 def test_as_task_refuses_what_is_no_task(bad):
     with pytest.raises(DataError, match="a task is a Task, a text or a dict"):
         as_task(bad)
+
+
+def test_metadata_that_holds_itself_or_is_nested_without_end_is_refused():
+    ring, deep = [], []
+    ring.append(ring)
+    for _ in range(150):
+        deep = [deep]
+    for value in (ring, deep, {"a": ring}):
+        with pytest.raises(DataError, match="nested more than 100 levels"):
+            Task("a", "p", metadata={"m": value})

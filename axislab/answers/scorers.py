@@ -66,7 +66,7 @@ def resolve_scorer(scorer: str | Scorer) -> Scorer:
     """
     if callable(scorer):
         return scorer
-    if scorer not in SCORERS:
+    if not isinstance(scorer, str) or scorer not in SCORERS:
         raise ConfigError(
             f"scorer={scorer!r} is neither a function nor a name: "
             f"{did_you_mean(str(scorer), SCORERS)}"
