@@ -27,6 +27,7 @@ from axislab.plots.style import (
     INK,
     KINDS,
     PAPER,
+    ROUND,
     footer,
     new_axes,
     say_nothing_to_draw,
@@ -168,7 +169,7 @@ class _Drawing:
         route = self.placed.routes[line.source, line.target]
         most = max(other.count for other in self.sheet.lines)
         width = 0.8 + 3.8 * (line.count / most) ** 0.5
-        color = BACK if route.back else FORWARD
+        color = _color(line, route)
         head = Size(0.05 + 1.1 * width / 72, 0.085 + 1.0 * width / 72)
         shaft, tip = _arrow(route, head)
         halo = Stroke(linewidth=(width + 1.8) * self.scale, foreground=PAPER, capstyle="butt")
@@ -245,6 +246,14 @@ class _Drawing:
             ax.text(*at, note.text, fontsize=small, color=FAINT, va="bottom", **note.style)
 
 
+def _color(line: LineText, route: Route) -> str:
+    """The usual loop stays quiet; what leads back from or to a recovery stands out."""
+    if not route.back:
+        return FORWARD
+    kinds = {stage_style(line.source).name, stage_style(line.target).name}
+    return BACK if "recovery" in kinds else ROUND
+
+
 def _legend_handles(sheet: Sheet, placed: Layout) -> list[Any]:
     used = {stage_style(box.stage).name: stage_style(box.stage) for box in sheet.boxes}
     handles: list[Any] = [
@@ -252,11 +261,11 @@ def _legend_handles(sheet: Sheet, placed: Layout) -> list[Any]:
         for s in KINDS.values()
         if s.name in used
     ]
-    back = {route.back for route in placed.routes.values()}
-    if False in back:
-        handles.append(Line2D([], [], color=FORWARD, lw=1.6, label="leads on"))
-    if True in back:
-        handles.append(Line2D([], [], color=BACK, lw=1.6, ls=BACK_DASHES, label="leads back"))
+    colors = {_color(line, placed.routes[line.source, line.target]) for line in sheet.lines}
+    for color, name in ((FORWARD, "leads on"), (ROUND, "goes round"), (BACK, "leads back")):
+        if color in colors:
+            dashes = "-" if color == FORWARD else BACK_DASHES
+            handles.append(Line2D([], [], color=color, lw=1.6, ls=dashes, label=name))
     return handles
 
 

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 INK, FAINT, PAPER = "#2b2b2b", "#6b6b6b", "#ffffff"
-FORWARD, BACK = "#46637f", "#b8500f"
+FORWARD, ROUND, BACK = "#46637f", "#66798c", "#b8500f"
+"""Lines that lead on, that go round in the usual loop, and that lead back out of a recovery."""
 """Lines that lead on, and lines that lead back; the latter are dashed as well."""
 BACK_DASHES = (0, (4.5, 2.0))
 

@@ -58,7 +58,7 @@ _KIND_SIGN = {
 _STYLE = """
 .axl-card{font:13px/1.45 var(--jp-ui-font-family,system-ui,sans-serif);color:inherit;
  border:1px solid var(--jp-border-color2,rgba(128,128,128,.45));border-radius:6px;
- padding:10px 14px;max-width:960px;background:transparent;overflow-wrap:anywhere}
+ padding:10px 14px;max-width:960px;background:transparent;overflow-wrap:break-word}
 .axl-card .t{unicode-bidi:isolate;white-space:pre-wrap}
 .axl-card .dim{opacity:.72}
 .axl-card .badge,.axl-card .chip{display:inline-block;border:1px solid currentColor;
@@ -144,7 +144,7 @@ def _head(run: Run) -> str:
     who = f"<b>Run</b> {_text(run.id)} <span class='dim'>task</span> {_text(run.task_id)}"
     answer = run.answer
     shown = _text(answer) if answer is not None else '<span class="dim">no answer</span>'
-    return f'<div>{"".join(badges)} {who}</div><div class="answer">{shown} {_verdict(run)}</div>'
+    return f'<div>{" ".join(badges)} {who}</div><div class="answer">{shown} {_verdict(run)}</div>'
 
 
 def _verdict(run: Run) -> str:
@@ -298,7 +298,7 @@ def _path(path: list[str]) -> str:
         chips, size = [*map(_chip, path)], f"{len(path)} stages"
     kinds = Counter(map(stage_kind, path))
     legend = " · ".join(f"{_KIND_SIGN[k]} {k} {kinds[k]:,}" for k in _KIND_SIGN if kinds[k])
-    return f"<div><span class='dim'>{size}: {legend}</span></div><div>{''.join(chips)}</div>"
+    return f"<div><span class='dim'>{size}: {legend}</span></div><div>{' '.join(chips)}</div>"
 
 
 def _chip(stage: str) -> str:

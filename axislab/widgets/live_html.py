@@ -20,7 +20,7 @@ NEWEST_STAGES = 8
 
 _STYLE = """
 .axl-live{font:13px/1.5 var(--jp-ui-font-family,system-ui,sans-serif);color:inherit;
- color:var(--jp-ui-font-color1,inherit);max-width:960px;overflow-wrap:anywhere}
+ color:var(--jp-ui-font-color1,inherit);max-width:960px;overflow-wrap:break-word}
 .axl-live .t{unicode-bidi:isolate}
 .axl-live .dim{opacity:.75}
 .axl-live .chip{display:inline-block;border:1px solid currentColor;border-radius:4px;
@@ -113,7 +113,7 @@ def _stages(run: Run) -> str:
         return ""
     dots = "… " if len(newest) > NEWEST_STAGES else ""
     *past, now = newest[-NEWEST_STAGES:]
-    return dots + "".join(_stage(stage) for stage in past) + _stage(now, now=True)
+    return dots + " ".join([*map(_stage, past), _stage(now, now=True)])
 
 
 def _stage(stage: str, *, now: bool = False) -> str:

@@ -199,7 +199,7 @@ def test_stages_and_tools_are_shown_while_the_run_goes_on():
 
 def test_updates_are_at_most_ten_a_second_and_the_last_state_is_shown():
     model = ScriptedModel([*[call(str(i)) for i in range(150)], "the end"], delay=0.005)
-    live = LiveRun(al.Lab(model).start(PLAIN.with_(tools=(look,)), "x"))
+    live = LiveRun(al.Lab(model).start(PLAIN.with_(tools=(look,), max_turns=200), "x"))
     changes, records = [], []
     live.view.observe(lambda change: changes.append(time.monotonic()), "value")
     live.handle.on_record(records.append)
