@@ -69,6 +69,12 @@ class LoopThread:
                 atexit.register(cls._current.close)
             return cls._current
 
+    @classmethod
+    def forget(cls) -> None:
+        """Start anew in a forked process: the loop is not here, and its lock may have been held."""
+        cls._guard = threading.Lock()
+        cls._current = None
+
     def close(self) -> None:
         """Cancel what still runs, and wait a little for its last words."""
         if not self.alive:
@@ -77,6 +83,10 @@ class LoopThread:
             asyncio.run_coroutine_threadsafe(_cancel_all(), self.loop).result(3)
         self.loop.call_soon_threadsafe(self.loop.stop)
         self._thread.join(1)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=LoopThread.forget)
 
 
 async def _cancel_all() -> None:

@@ -170,3 +170,19 @@ def test_waiting_for_what_another_process_runs_is_refused_instead_of_waiting_for
             os._exit(1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     handle.stop()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_process_forked_while_a_thread_asks_for_the_loop_does_not_wait_for_that_thread():
+    with LoopThread._guard:
+        child = os.fork()
+        if child == 0:
+            code = 1
+            try:
+                asker = threading.Thread(target=LoopThread.current, daemon=True)
+                asker.start()
+                asker.join(5)
+                code = int(asker.is_alive())
+            finally:
+                os._exit(code)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
