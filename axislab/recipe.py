@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import itertools
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
 from typing import Any, Self
 
 from axislab.answers.extract import extract
@@ -86,14 +88,19 @@ class Recipe:
             config = AgentConfig(**config)
         return replace(self, config=_agent_config(config).with_(**nested), **mine)
 
-    @property
+    @cached_property
     def fingerprint(self) -> str:
         """16 hex digits over everything that matters to a run."""
-        text = json.dumps(self.to_dict(), sort_keys=True, ensure_ascii=False)
+        text = json.dumps(self._described, sort_keys=True, ensure_ascii=False)
         return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
     def to_dict(self) -> dict[str, Any]:
         """The recipe as JSON: functions by name and by a hash of their code."""
+        return copy.deepcopy(self._described)
+
+    @cached_property
+    def _described(self) -> dict[str, Any]:
+        # Taken once: a hook or scorer that keeps count in itself is no other recipe for that.
         return {
             "name": self.name,
             "config": self.config.model_dump(mode="json"),

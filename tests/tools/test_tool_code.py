@@ -10,7 +10,7 @@ from types import FunctionType
 
 import pytest
 
-from axislab import Recipe, Tool
+from axislab import Lab, Recipe, ScriptedModel, Task, Tool
 from axislab.tools.code import code_of
 
 EMPTY = {"type": "object", "properties": {}}
@@ -158,3 +158,21 @@ def test_the_same_code_has_one_fingerprint_in_every_process():
         for seed in ("1", "2", "3")
     }
     assert len(came) == 1
+
+
+def test_a_recipe_stays_the_same_while_a_function_of_it_keeps_count():
+    class Counting:
+        def __init__(self):
+            self.seen = 0
+
+        def __call__(self, answer, expected):
+            self.seen += 1
+            return True
+
+    recipe = Recipe(name="counts", scorer=Counting()).with_(answer_format="text")
+    lab = Lab(ScriptedModel(["a", "b"]))
+    first, second = lab.run(recipe, Task("a", "p", "x")), lab.run(recipe, Task("b", "q", "x"))
+    assert first.recipe_fingerprint == second.recipe_fingerprint == recipe.fingerprint
+    assert recipe.to_dict() == recipe.to_dict()
+    recipe.to_dict()["tools"].append("of the caller")
+    assert recipe.to_dict()["tools"] == []
