@@ -147,6 +147,12 @@ async def _held_back(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         raise _HeldBack(problem) from problem
 
 
+def _look_at(future: asyncio.Future[Any]) -> None:
+    """Else asyncio complains of an error nobody saw, where who awaited it was cancelled."""
+    if not future.cancelled():
+        future.exception()
+
+
 class Handle(Generic[T]):
     """Something that runs in the background.
 
@@ -258,6 +264,7 @@ class Handle(Generic[T]):
     async def _wait(self) -> T:
         self._check_can_end()
         waiter = asyncio.ensure_future(asyncio.wrap_future(self._future))
+        waiter.add_done_callback(_look_at)
         try:
             with _Foreground.awaiting(self):
                 while not (await asyncio.wait({waiter}, timeout=TICK))[0]:

@@ -235,8 +235,25 @@ def test_a_concurrency_that_is_no_number_of_runs_is_refused(value):
 def test_a_folder_that_cannot_be_written_is_found_before_the_first_request(tmp_path):
     blocked = tmp_path / "file"
     blocked.write_text("not a folder")
-    with pytest.raises(TraceError):
+    with pytest.raises(TraceError, match="should be a folder is a file"):
         al.Lab(answers(), folder=blocked / "traces")
+    with pytest.raises(TraceError, match="should be a folder is a file"):
+        al.Lab(answers(), folder=blocked)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="sets a POSIX limit")
+def test_more_runs_at_once_than_files_may_be_open_says_which_limit_to_change(tmp_path):
+    import resource
+
+    lab = al.Lab(answers(delay=0.3), folder=tmp_path)
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir("/dev/fd")) + 8, hard))
+    try:
+        with pytest.raises(TraceError, match=r"fewer at once \(concurrency=\)"):
+            lab.run_many(PLAIN, [f"x{n}" for n in range(20)], concurrency=20, progress=False)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert lab.run(PLAIN, "x").status == "COMPLETED"
 
 
 @pytest.mark.parametrize("folder", ["null\0byte", "a" * 300, "lone\ud800"], ids=ascii)

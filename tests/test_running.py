@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import signal
 import subprocess
@@ -186,3 +187,22 @@ def test_a_process_forked_while_a_thread_asks_for_the_loop_does_not_wait_for_tha
             finally:
                 os._exit(code)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def test_an_error_that_comes_while_its_waiter_is_being_cancelled_is_not_complained_of(caplog):
+    async def breaks():
+        try:
+            await asyncio.sleep(60)
+        finally:
+            raise OSError("no space")
+
+    async def give_up():
+        waiting = asyncio.ensure_future(Handle(breaks)._wait())
+        await asyncio.sleep(0.1)
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+
+    asyncio.run(give_up())
+    gc.collect()
+    assert "never retrieved" not in caplog.text

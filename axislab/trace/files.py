@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import warnings
@@ -133,7 +134,12 @@ def deleted(path: Path) -> TraceError:
 
 def unwritable(path: Path, problem: OSError) -> TraceError:
     """The error for a file that cannot be written, with what to do."""
+    todo = "Free space or make the folder writable, or choose another folder"
+    if problem.errno in (errno.EMFILE, errno.ENFILE):
+        todo = "Run fewer at once (concurrency=), or let more files be open (ulimit -n)"
+    elif isinstance(problem, FileExistsError | NotADirectoryError):
+        todo = "What should be a folder is a file: choose another folder"
     return TraceError(
         f"cannot write {str(path)!r}: {problem.strerror or problem}; all earlier lines are intact. "
-        f"Free space or make the folder writable, or choose another folder"
+        f"{todo}"
     )
