@@ -25,7 +25,7 @@ from axislab.models.classify import classify
 from axislab.models.incoming import RawReply, read_reply
 from axislab.models.outgoing import tools_of, wire_messages, wire_tools
 from axislab.models.price import Price
-from axislab.models.redact import is_secret_name, mask_url, url_secrets
+from axislab.models.redact import is_secret_name, mask_url, require_url, url_secrets
 
 SIMULATED: Final = "axislab"
 """The provider of the simulated agent."""
@@ -64,7 +64,7 @@ class LiteLLMModel:
         extra: Further parameters of every call, passed on as they are.
 
     Raises:
-        ConfigError: No text, or a parameter that axislab sets itself.
+        ConfigError: No text, no address, or a parameter that axislab sets itself.
 
     Examples:
         >>> LiteLLMModel("hosted_vllm/qwen", api_base="http://localhost:8000/v1")
@@ -88,6 +88,10 @@ class LiteLLMModel:
                 f"{sorted(bad)} cannot be set on a model: axislab sets it; sampling and retries "
                 "are knobs of the recipe"
             )
+        if api_base is not None:
+            require_url(api_base)
+        if api_key is not None and not isinstance(api_key, str):
+            raise ConfigError(f"api_key is a {type(api_key).__name__}: give it as text")
         self.price = price
         self._name = model.strip()
         self._api_key = api_key

@@ -8,6 +8,8 @@ from collections.abc import Iterable
 from typing import Final
 from urllib.parse import urlsplit, urlunsplit
 
+from axislab.errors import ConfigError
+
 MASK: Final = "***"
 _SECRET_NAME: Final = re.compile(
     r"key|token(?!s|_id|iz)|secret|passw|credential|auth|cookie|header|signature", re.IGNORECASE
@@ -25,6 +27,25 @@ _SHORTEST_ENV: Final = 8
 def is_secret_name(name: str) -> bool:
     """Does a parameter of this name hold something that must not be shown?"""
     return bool(_SECRET_NAME.search(name))
+
+
+def require_url(url: object) -> None:
+    """An address has a scheme and a host; without, what is secret in it could not be told.
+
+    Raises:
+        ConfigError: It has not; the message shows none of it that may be secret.
+    """
+    try:
+        parts = urlsplit(url) if isinstance(url, str) else None
+        if parts is not None and parts.scheme and parts.hostname and parts.port != 0:
+            return
+    except ValueError:  # half an IPv6 address, or a port out of range
+        pass
+    shown = f"…{str(url).rpartition('@')[2].partition('?')[0]}"
+    raise ConfigError(
+        f"api_base={shown!r} is no address: write scheme, host and path, "
+        "such as 'http://localhost:8000/v1'"
+    )
 
 
 def mask_url(url: str) -> str:

@@ -1,9 +1,14 @@
 """Nothing secret is shown: names, addresses and texts."""
 
+import traceback
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from axislab.errors import ConfigError
+from axislab.models.litellm_model import LiteLLMModel
 from axislab.models.redact import MASK, is_secret_name, mask_url, redact, url_secrets
 
 
@@ -67,3 +72,36 @@ def test_a_given_secret_is_never_left(secret: str, before: str, after: str) -> N
 
 def test_the_longer_of_two_secrets_goes_first() -> None:
     assert redact("abcdef", ["abcd", "abcdef", "", "ab"]) == MASK
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "",
+        "localhost:8000",
+        "localhost:8000/v1?token=hunter2",
+        "user:hunter2@host:8000/v1",
+        "hunter2@host/v1",
+        "http://",
+        "http:///v1",
+        "http://user:hunter2@[::1/v1",
+        "http://user:hunter2@host:99999/v1",
+        "http://user:hunter2@host:port/v1",
+        8000,
+    ],
+)
+def test_what_is_no_address_is_refused_without_showing_what_may_be_secret(url: Any) -> None:
+    with pytest.raises(ConfigError, match="is no address") as caught:
+        LiteLLMModel("openai/x", api_base=url, api_key="k")
+    assert "hunter2" not in "".join(traceback.format_exception(caught.value))
+
+
+@pytest.mark.parametrize("url", ["http://host", "https://user:pw@[::1]:8000/v1?key=x"])
+def test_an_address_with_scheme_and_host_is_taken(url: str) -> None:
+    assert "pw" not in repr(LiteLLMModel("openai/x", api_base=url, api_key="k"))
+
+
+def test_a_key_is_a_text_and_is_not_shown_if_it_is_none() -> None:
+    with pytest.raises(ConfigError, match="give it as text") as caught:
+        LiteLLMModel("openai/x", api_key=b"hunter2")  # type: ignore[arg-type]
+    assert "hunter2" not in str(caught.value)
