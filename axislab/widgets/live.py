@@ -68,7 +68,7 @@ class LiveRun:
         self.button = Button(
             description="Stop", icon="stop", tooltip="End the run; its events are kept"
         )
-        self.button.on_click(lambda _: self.stop())
+        self.button.on_click(self._on_click)
         self.box = VBox([self.view, self.button])
         self._lock = threading.Lock()
         self._shown = 0.0
@@ -104,8 +104,13 @@ class LiveRun:
             self._shown = time.monotonic()
             self.view.value = self.html()
 
+    def _on_click(self, button: object) -> None:
+        self.stop()
+
     def _on_done(self) -> None:
         self.button.disabled = True
+        # ipywidgets keeps every widget as long as the kernel lives; what it shows need not stay.
+        self.button.on_click(self._on_click, remove=True)
         self._show()
 
     def mimebundle(self) -> dict[str, Any]:

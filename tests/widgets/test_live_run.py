@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import itertools
 import re
 import threading
 import time
+import weakref
 from html.parser import HTMLParser
 
 import pytest
@@ -299,3 +301,13 @@ def test_a_long_run_is_drawn_fast_enough_for_ten_views_a_second():
     for _ in range(10):
         live_html(handle.run, status="RUNNING", phase=None)
     assert time.process_time() - start < 0.5
+
+
+def test_a_run_that_was_shown_goes_with_its_handle_although_its_widgets_stay():
+    handle = finished("done")
+    LiveRun(handle).mimebundle()
+    handle._repr_mimebundle_()
+    run = weakref.ref(handle.run)
+    del handle
+    gc.collect()
+    assert run() is None
