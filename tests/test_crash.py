@@ -27,7 +27,7 @@ def line(request):
 
 print("ready", flush=True)
 lab = al.Lab(ScriptedModel(line, delay=0.001), folder=sys.argv[1])
-lab.run(al.Recipe(tools=(count,)).with_(max_rollbacks=1), "Count for ever")
+lab.run(al.Recipe(tools=count).with_(max_turns=None), "Count for ever")
 """
 
 

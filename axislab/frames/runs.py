@@ -123,6 +123,7 @@ RUNS: Table[RunRow] = Table(
         Column("recipe", "string", "Name of the recipe.", "recipe.name"),
         Column("final_stage", "string", "Stage after the last step.", _final_stage),
         Column("error_kind", "string", "Kind of the error that ended it.", _on_run("error_kind")),
+        Column("error", "string", "What went wrong, in a sentence.", _on_run("error")),
         Column("steps", "Int64", "Steps of the conversation runtime.", _on_run("steps")),
         Column("turns", "Int64", "Assistant turns that count.", _on_run("turns")),
         Column("rollbacks", "Int64", "Rollback markers.", _rollbacks),
