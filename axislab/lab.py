@@ -78,11 +78,18 @@ class Lab:
         self.concurrency = _at_least_one("concurrency", concurrency)
         if coupling not in ("independent", "common"):
             raise ConfigError(f"coupling={coupling!r}: allowed is 'independent' or 'common'")
+        if durability not in ("process", "disk"):
+            raise ConfigError(f"durability={durability!r}: allowed is 'process' or 'disk'")
         for name in options:
             if get_close_matches(name, _OWN, n=1, cutoff=0.75):
                 raise ConfigError(f"Lab has no option {name!r}: {did_you_mean(name, _OWN)}")
         self._options = {"api_key": api_key, "api_base": api_base, **options}
         self._options = {k: v for k, v in self._options.items() if v is not None}
+        if self._options and not isinstance(model, str):
+            raise ConfigError(
+                f"{sorted(self._options)} cannot be set on {model!r}, which is made already: set "
+                "them there"
+            )
         self._models: dict[str, ChatModel] = {}
         self._provider = _provider(model) if isinstance(model, str) else None
         self.model = self._resolve(model)

@@ -277,3 +277,31 @@ def test_arms_are_named_alike_in_every_process():
     ]
     with pytest.raises(ConfigError, match="two arms would be called"):
         al.grid(al.Recipe(), scorer=[Judge(), Judge()])
+
+
+def test_an_option_that_a_made_model_cannot_take_is_not_dropped():
+    with pytest.raises(ConfigError, match="made already"):
+        al.Lab(al.ScriptedModel(["a"]), timeout=5)
+    with pytest.raises(ConfigError, match="made already"):
+        al.Lab(al.ScriptedModel(["a"]), api_key="k")
+
+
+def test_a_durability_there_is_not_is_refused():
+    with pytest.raises(ConfigError, match="'process' or 'disk'"):
+        al.Lab(al.ScriptedModel(["a"]), durability="disc")
+
+
+def test_a_function_that_fails_to_make_tools_is_named():
+    def database():
+        raise OSError("no database")
+
+    with pytest.raises(al.ToolError, match=r"database\(\) is called for every run .*no database"):
+        al.Lab(al.ScriptedModel(["a"])).run(al.Recipe(tools=[database]), "x")
+
+
+def test_a_default_that_is_no_text_is_refused_with_its_argument():
+    with pytest.raises(al.ToolError, match=r"the default b'.*' of 'data' does not fit"):
+
+        @al.tool
+        def save(data: bytes = b"\xff") -> str:
+            return "saved"

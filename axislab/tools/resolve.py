@@ -52,7 +52,12 @@ def _expand_factory(factory: Callable[..., Any]) -> Iterable[Tool]:
             f"{label} takes arguments, so it does not make tools: if it is meant as a tool, "
             f"decorate it with @tool"
         ) from problem
-    made = factory()
+    try:
+        made = factory()
+    except Exception as problem:  # the user's own code
+        raise ToolDefinitionError(
+            f"{label}() is called for every run to make its tools, and raised {problem!r}"
+        ) from problem
     if callable(made) and not isinstance(made, Tool):
         raise ToolDefinitionError(f"{label}() returned {made!r}: it must return tools")
     try:

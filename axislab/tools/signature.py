@@ -8,11 +8,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, create_model
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, create_model
 from pydantic.errors import PydanticUserError
 from pydantic.fields import FieldInfo
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaWarningKind
-from pydantic_core import PydanticSerializationError
 
 from axislab.errors import ToolDefinitionError
 from axislab.messages import Json
@@ -246,7 +245,7 @@ def _require_default(hint: Any, info: FieldInfo, label: str) -> None:
     try:
         adapter.validate_python(info.default)
         adapter.dump_python(info.default, mode="json", warnings="error")
-    except (ValidationError, PydanticSerializationError) as problem:
+    except ValueError as problem:  # pydantic's two, or bytes that are no UTF-8
         advice = (
             f"annotate it {_type_name(hint)} | None"
             if info.default is None
