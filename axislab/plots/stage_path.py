@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from matplotlib.collections import LineCollection
 from matplotlib.ticker import MaxNLocator
 
 from axislab.frames.source import RunsLike
@@ -164,15 +165,7 @@ def _draw(ax: Axes, trail: Trail) -> None:
     row = {stage: i for i, stage in enumerate(trail.stages)}
     for i in row.values():
         ax.axhline(i, color="#e4e4e4", lw=0.8, zorder=0)
-    for before, spot in zip(trail.spots, trail.spots[1:], strict=False):
-        ax.plot(
-            [before.x, spot.x],
-            [row[before.stage], row[spot.stage]],
-            color=BACK if spot.back else "#8a97a5",
-            ls=BACK_DASHES if spot.back else "-",
-            lw=1.5 if spot.back else 1.1,
-            zorder=1,
-        )
+    _ways(ax, trail, row)
     size = 7.0 if len(trail.spots) < 120 else 3.5
     _spots(ax, trail, row, size)
     handles = [*_marks(ax, trail.hidden, row, size), *_forced(ax, trail.forced)]
@@ -190,6 +183,26 @@ def _draw(ax: Axes, trail: Trail) -> None:
     ax.set_title(title.text, loc="left", fontsize=10, color=INK, **title.style)
     if handles:
         put_legend(ax, handles)
+
+
+def _ways(ax: Axes, trail: Trail, row: dict[str, int]) -> None:
+    """The lines from stage to stage; all of a kind are one thing to draw, however many."""
+    pairs = list(zip(trail.spots, trail.spots[1:], strict=False))
+    for back in (False, True):
+        lines = [
+            [(before.x, row[before.stage]), (spot.x, row[spot.stage])]
+            for before, spot in pairs
+            if spot.back is back
+        ]
+        drawn = LineCollection(
+            lines,
+            colors=BACK if back else "#8a97a5",
+            linestyles=[BACK_DASHES if back else "-"],
+            linewidths=1.5 if back else 1.1,
+            capstyle="butt" if back else "projecting",
+            zorder=1,
+        )
+        ax.add_collection(drawn, autolim=False)
 
 
 def _spots(ax: Axes, trail: Trail, row: dict[str, int], size: float) -> None:

@@ -298,3 +298,17 @@ def test_any_run_is_drawn_without_a_warning(number, window, simulated):
         ax = plot(run)
         draw(ax.figure)
         mpl.pyplot.close(ax.figure)
+
+
+def test_a_longer_path_is_not_more_things_to_draw() -> None:
+    def things(turns: int) -> int:
+        story = Story()
+        story.begin()
+        for _ in range(turns):
+            story.step("assistant", [S.TOOL_MESSAGES, S.RECEIVED, S.TOOL_CALLS])
+            story.step("tools", [S.TOOL_CALLS, S.TOOL_MESSAGES])
+        ax = plot_stage_path(story.run(), ax=Figure().subplots())
+        assert sum(len(lines.get_segments()) for lines in ax.collections) == 3 + 3 * turns
+        return len(ax.lines) + len(ax.collections)
+
+    assert things(40) == things(4)
