@@ -13,7 +13,7 @@ import axislab
 
 ROOT = Path(axislab.__file__).parent
 LAYERS = (
-    {"errors"},
+    {"errors", "borders"},
     {"messages", "config"},
     {"events", "fsm"},
     {"runtime", "models", "tools"},

@@ -10,12 +10,14 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final, Protocol
 
+from axislab.borders import Overdue, ends_us, within
 from axislab.config import RetryPolicy
 from axislab.errors import ErrorKind, ModelError
 from axislab.events import Emit, ModelRequested
 from axislab.messages import Usage
 from axislab.models.base import ChatModel, ModelReply, ModelRequest
 from axislab.models.classify import classify
+from axislab.models.shape import what_is_wrong
 
 RETRIED: Final[Mapping[ErrorKind, bool]] = MappingProxyType(
     {
@@ -159,26 +161,23 @@ class _Call:
         if number > 1:
             request = replace(request, draw=f"{request.draw}#{number}")
         started = clock()
-        cancelled_before = _cancellations()
-        limit = asyncio.timeout(seconds)
         try:
-            async with limit:
-                reply = await self.model.complete(request)
+            reply = await within(self.model.complete(request), seconds)
+        except Overdue as problem:
+            return _Outcome(latency=clock() - started, result=self._late(problem, seconds))
         except Exception as problem:  # a user's own model may raise anything
+            result = classify(problem, model=self.model.name)
+            return _Outcome(latency=clock() - started, result=result)
+        except BaseException as problem:
             latency = clock() - started
-            if limit.expired():
-                return _Outcome(latency=latency, result=self._late(problem, seconds))
-            if _cancellations() > cancelled_before:
-                # The model made an error of its own of our giving up.
-                self.record(number, latency, None)
-                raise asyncio.CancelledError from problem
-            return _Outcome(latency=latency, result=classify(problem, model=self.model.name))
-        except BaseException:
-            self.record(number, clock() - started, None)
+            if isinstance(problem, asyncio.CancelledError) and not ends_us(problem):
+                return _Outcome(latency=latency, result=self._cancelled_inside(problem))
+            self.record(number, latency, None)
             raise
         latency = clock() - started
-        if not isinstance(reply, ModelReply):
-            return _Outcome(latency=latency, result=self._no_reply(reply))
+        problem_text = what_is_wrong(reply)
+        if problem_text is not None:
+            return _Outcome(latency=latency, result=self._no_reply(problem_text))
         return _Outcome(latency=latency, result=replace(reply, latency=reply.latency or latency))
 
     def record(
@@ -226,14 +225,14 @@ class _Call:
             original=problem,
         )
 
-    def _no_reply(self, reply: object) -> ModelError:
+    def _cancelled_inside(self, problem: BaseException) -> ModelError:
         return ModelError(
-            f"{self.model.name}: complete() returned {type(reply).__name__!r}, "
-            "a ModelReply is wanted",
-            kind=ErrorKind.UNKNOWN,
+            f"{self.model.name}: the call was cancelled, but not by axislab",
+            kind=ErrorKind.CANCELLED,
+            original=problem,
         )
 
-
-def _cancellations() -> int:
-    task = asyncio.current_task()
-    return task.cancelling() if task else 0
+    def _no_reply(self, problem: str) -> ModelError:
+        return ModelError(
+            f"{self.model.name}: complete() returned {problem}", kind=ErrorKind.UNKNOWN
+        )

@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from axislab.borders import text_of
+
 _LONGEST: Final = 300
 _WRAPPERS: Final = frozenset(
     {"litellm", "openai", "anthropic", "httpx", "httpcore", "aiohttp", "axislab"}
@@ -55,7 +57,7 @@ def collect(problem: BaseException) -> Evidence:
     """Collect what the exception and those under it tell."""
     links = list(chain(problem))
     bodies = [body for link in links for body in _bodies(link)]
-    texts = list(dict.fromkeys(str(link) for link in links))
+    texts = list(dict.fromkeys(text_of(link) for link in links))
     told = next((b["message"] for b in bodies if isinstance(b.get("message"), str)), "")
     return Evidence(
         names=frozenset(cls.__name__ for link in links for cls in type(link).__mro__),
@@ -70,7 +72,7 @@ def collect(problem: BaseException) -> Evidence:
 
 def _own_words(problem: BaseException) -> str:
     """What it says, with its type where that tells more than a wrapper's."""
-    text = str(problem)
+    text = text_of(problem)
     if type(problem).__module__.partition(".")[0] in _WRAPPERS:
         return _PREFIX.sub("", text) or type(problem).__name__
     return f"{type(problem).__name__}: {text}" if text else type(problem).__name__
@@ -80,7 +82,7 @@ def _bodies(link: BaseException) -> Iterator[Mapping[str, Any]]:
     """The provider's error object and those inside it; many clients only quote it in the text."""
     body = getattr(link, "body", None)
     if not isinstance(body, Mapping):
-        body = _quoted(str(link))
+        body = _quoted(text_of(link))
     while isinstance(body, Mapping):
         yield body
         body = body.get("error") or body.get("innererror")

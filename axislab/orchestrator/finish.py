@@ -7,6 +7,7 @@ from typing import Self
 
 from axislab.answers.extract import AnswerStatus, extract
 from axislab.answers.scorers import Score, score
+from axislab.borders import ends_us, text_of
 from axislab.config import warn_once
 from axislab.errors import AxislabError, ModelError
 from axislab.events import RunFinished
@@ -41,10 +42,11 @@ class Ending:
         return cls(done_reason=done_reason, failed_because=because, error_kind=kind, cause=error)
 
     @classmethod
-    def broken(cls, problem: Exception) -> Self:
+    def broken(cls, problem: BaseException) -> Self:
         """Code raised: a hook, a rule, or ours."""
         kind = type(problem).__name__
-        text = str(problem) if isinstance(problem, AxislabError) else f"{kind}: {problem}"
+        said = text_of(problem)
+        text = said if isinstance(problem, AxislabError) else f"{kind}: {said}" if said else kind
         return cls(
             done_reason=f"error: {kind}", failed_because=text, error_kind=kind, cause=problem
         )
@@ -109,8 +111,10 @@ def _judge(answer: str | None, task: Task, recipe: Recipe) -> _Judged:
     """What the scorer says; it may be the user's, so this is a border."""
     try:
         return _Judged(score=score(answer, task.answers, recipe.scorer))
-    except Exception as error:
-        problem = f"the scorer raised {type(error).__name__}: {error}"
+    except BaseException as error:
+        if ends_us(error):
+            raise
+        problem = f"the scorer raised {type(error).__name__}: {text_of(error)}"
         warn_once(f"{problem}; `correct` and `score` stay unknown")
         return _Judged(problem=problem)
 

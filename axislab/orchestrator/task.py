@@ -6,13 +6,13 @@ nor widgets. Whatever happens, a run that ends by itself ends with a `run.finish
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from axislab.borders import ends_us
 from axislab.errors import ErrorKind, ModelError, TraceError
 from axislab.events import (
     SCHEMA_VERSION,
@@ -137,12 +137,12 @@ class TaskOrchestrator:
         self.lifecycle.start()
         try:
             ending = await self._loop()
-        except (asyncio.CancelledError, KeyboardInterrupt):
-            self.lifecycle.interrupt("stopped")
-            raise
         except TraceError:
             raise
-        except Exception as problem:  # a border: whatever broke, the trace gets its end
+        except BaseException as problem:  # a border: whatever broke, the trace gets its end
+            if ends_us(problem):
+                self.lifecycle.interrupt("stopped")
+                raise
             ending = Ending.broken(problem)
         return self._finish(ending)
 

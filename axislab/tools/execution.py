@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import inspect
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from axislab.borders import Overdue, ends_us, text_of, within
 from axislab.messages import ToolStatus
 from axislab.tools.base import Tool, ToolFailure
 from axislab.tools.limits import ToolReason
@@ -28,17 +29,17 @@ class Output:
 
 
 @dataclass(frozen=True, slots=True)
-class _Raised:
-    """An exception on its way out of a thread; as an exception StopIteration would be lost."""
+class _Interrupted:
+    """A KeyboardInterrupt on its way out of a thread."""
 
-    error: BaseException
+    error: KeyboardInterrupt
 
 
 async def run_tool(tool: Tool, arguments: Mapping[str, Any], *, timeout: float | None) -> Output:
     """Run a tool; an exception or a timeout is an output that says so.
 
-    Only a cancellation from outside and KeyboardInterrupt get through. A timeout cancels a
-    coroutine; a thread cannot be ended, so it is left behind and its result dropped.
+    Only what ends this run or the process gets through. A timeout cancels a coroutine; a thread
+    cannot be ended, nor can a coroutine that will not: they are left behind, their results dropped.
     """
     started = time.perf_counter()
     output = await _outcome(tool, arguments, timeout=timeout)
@@ -51,31 +52,21 @@ async def run_tool(tool: Tool, arguments: Mapping[str, Any], *, timeout: float |
 
 
 async def _outcome(tool: Tool, arguments: Mapping[str, Any], *, timeout: float | None) -> Output:
-    if tool.is_async or _blocks(tool):
-        return await _limited(tool, _start(tool, arguments), timeout=timeout)
     try:
-        value = tool.function(**arguments)
-    except (Exception, SystemExit, asyncio.CancelledError) as problem:
-        return _raised(problem)
-    if inspect.isawaitable(value):
-        return await _limited(tool, value, timeout=timeout)
-    return _returned(value)
-
-
-async def _limited(tool: Tool, value: Awaitable[Any], *, timeout: float | None) -> Output:
-    try:
-        async with asyncio.timeout(timeout) as limit:
-            result = await value
-    except TimeoutError as problem:
-        return _too_late(tool, timeout) if limit.expired() else _raised(problem)
-    except asyncio.CancelledError as problem:
-        task = asyncio.current_task()
-        if task is None or task.cancelling():
+        if tool.is_async or _blocks(tool):
+            value = await within(_start(tool, arguments), timeout)
+        else:
+            value = tool.function(**arguments)
+            if inspect.isawaitable(value):
+                value = await within(value, timeout)
+    except Overdue:
+        return _too_late(tool, timeout)
+    except BaseException as problem:
+        # A tool that calls sys.exit() ends itself, not the process it happens to run in.
+        if ends_us(problem) and not isinstance(problem, SystemExit):
             raise
-        return _raised(problem)  # something inside the tool was cancelled, not this run
-    except (Exception, SystemExit) as problem:
         return _raised(problem)
-    return _returned(result)
+    return value if isinstance(value, Output) else _returned(value)
 
 
 async def _start(tool: Tool, arguments: Mapping[str, Any]) -> Any:
@@ -86,11 +77,16 @@ async def _start(tool: Tool, arguments: Mapping[str, Any]) -> Any:
 
 
 async def _in_thread(function: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
+    """An Output, made in the thread too, or what has to be awaited here."""
+
     def call() -> Any:
         try:
-            return function(**arguments)
-        except BaseException as problem:
-            return _Raised(problem)
+            value = function(**arguments)
+        except KeyboardInterrupt as problem:
+            return _Interrupted(problem)
+        except BaseException as problem:  # as a value: of an exception StopIteration would be lost
+            return _raised(problem)
+        return value if inspect.isawaitable(value) else _returned(value)
 
     job = THREADS.submit(call)
     try:
@@ -98,7 +94,7 @@ async def _in_thread(function: Callable[..., Any], arguments: Mapping[str, Any])
     except asyncio.CancelledError:
         THREADS.give_up(job)
         raise
-    if isinstance(value, _Raised) and isinstance(value.error, KeyboardInterrupt):
+    if isinstance(value, _Interrupted):
         raise value.error
     return value
 
@@ -108,21 +104,23 @@ def _blocks(tool: Tool) -> bool:
 
 
 def _returned(value: object) -> Output:
-    if isinstance(value, _Raised):
-        return _raised(value.error)
+    """A value as text; it may be lazy, so code of its own may run here."""
     if isinstance(value, ToolFailure):
+        reason = None if value.reason is None else str(value.reason)
         return Output(
-            content=clean_text(value.message), status=ToolStatus.FAILED, reason=value.reason
+            content=clean_text(str(value.message)), status=ToolStatus.FAILED, reason=reason
         )
     try:
         return Output(content=render_result(value))
-    except (TypeError, ValueError, RecursionError) as problem:
-        return _failed(f"The tool returned something that is neither text nor JSON: {problem}")
+    except Exception as problem:
+        return _failed(
+            f"The tool returned something that is neither text nor JSON: {text_of(problem)}"
+        )
 
 
 def _raised(problem: BaseException) -> Output:
     name = type(problem).__name__
-    text = str(problem)
+    text = text_of(problem)
     # Alone, the text of these says nothing: 'x', or 1.
     if not text or isinstance(problem, KeyError | SystemExit | asyncio.CancelledError):
         text = f"{name}: {text}" if text else name

@@ -7,9 +7,11 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
-from axislab.messages import Json, ToolCall, ToolResult
+from axislab.borders import ends_us, shown, text_of
+from axislab.messages import Json, ToolCall, ToolResult, ToolStatus
 from axislab.tools.arguments import BadArguments
 from axislab.tools.base import Tool
+from axislab.tools.calls import dump_arguments
 from axislab.tools.limits import Rejection, ToolReason
 from axislab.tools.signature import function_label
 
@@ -97,22 +99,22 @@ async def run_before(
         try:
             answer = function(_private(call.request))
             decision = await answer if isinstance(answer, Awaitable) else answer
-        except Exception as problem:  # the recipe's code; a guard that breaks lets nothing through
-            return _broken(function, f"raised {type(problem).__name__}: {problem}")
+        except BaseException as problem:  # a guard that breaks lets nothing through
+            return _raised(function, problem)
         match decision:
             case None | Allow():
                 continue
-            case Deny():
+            case Deny(message=str(), reason=str()):
                 return Rejection(decision.reason, decision.message)
-            case Ask():
+            case Ask(message=None | str()):
                 asked = asked or decision
-            case Edit():
+            case Edit(arguments=Mapping()):
                 edited = _edited(call, decision.arguments)
                 if isinstance(edited, BadArguments):
                     return _broken(function, f"edited the arguments so: {edited.message}")
                 call = edited
             case _:
-                return _broken(function, f"answered {decision!r}, which is no decision")
+                return _broken(function, f"answered {shown(decision)}, which is no decision")
     return call if asked is None else await _ask(call, asked, approve)
 
 
@@ -124,12 +126,15 @@ async def run_after(
         try:
             answer = function(request, result)
             changed = await answer if isinstance(answer, Awaitable) else answer
-        except Exception as problem:
-            return _broken(function, f"raised {type(problem).__name__}: {problem}")
-        if isinstance(changed, ToolResult):
-            result = replace(changed, call_id=result.call_id, name=result.name)
-        elif changed is not None:
-            return _broken(function, f"answered {changed!r}, which is no ToolResult")
+        except BaseException as problem:
+            return _raised(function, problem)
+        match changed:
+            case None:
+                continue
+            case ToolResult(content=str(), status=ToolStatus(), reason=None | str()):
+                result = replace(changed, call_id=result.call_id, name=result.name)
+            case _:
+                return _broken(function, f"answered {shown(changed)}, which is no ToolResult")
     return result
 
 
@@ -157,6 +162,10 @@ async def _ask(call: Cleared, asked: Ask, approve: Approve | None) -> Cleared | 
 
 def _edited(call: Cleared, arguments: Mapping[str, Json]) -> Cleared | BadArguments:
     """The call with other arguments, validated like the model's own."""
+    try:
+        dump_arguments(dict(arguments))
+    except (TypeError, ValueError, RecursionError) as problem:
+        return BadArguments(message=f"{shown(arguments)} is not JSON: {problem}.")
     request = replace(call.request, arguments=dict(arguments))
     bound = request.tool.bind(request.arguments)
     if isinstance(bound, BadArguments):
@@ -170,13 +179,20 @@ def _tool_asks(request: ToolRequest) -> Ask | None:
         try:
             wanted = bool(wanted(dict(request.arguments)))
         except Exception as problem:
-            return Ask(f"whether approval is needed could not be told ({problem!r})")
+            return Ask(f"whether approval is needed could not be told ({shown(problem)})")
     return Ask() if wanted else None
 
 
 def _private(request: ToolRequest) -> ToolRequest:
     """A copy whose arguments may be changed without effect."""
     return replace(request, arguments=copy.deepcopy(dict(request.arguments)))
+
+
+def _raised(function: Callable[..., object], problem: BaseException) -> Rejection:
+    """What a function raised, unless it came from outside and has to go on."""
+    if ends_us(problem):
+        raise problem
+    return _broken(function, f"raised {type(problem).__name__}: {text_of(problem)}")
 
 
 def _broken(function: Callable[..., object], what: str) -> Rejection:

@@ -1,0 +1,121 @@
+"""What tools and middleware give that is not what was asked for ends as an observation."""
+
+import asyncio
+import io
+import itertools
+import threading
+import time
+
+import pytest
+
+from axislab.config import ToolPolicy
+from axislab.messages import ToolCall, ToolResult, ToolStatus
+from axislab.tools.base import Tool, ToolFailure
+from axislab.tools.executor import ToolExecutor
+from axislab.tools.middleware import Ask, Deny, Edit
+
+ANY = {"type": "object"}
+
+
+def run_one(function, *, timeout=None, blocking=True, **hooks):
+    executor = ToolExecutor(
+        [Tool("t", ANY, function, blocking=blocking, timeout=timeout)], ToolPolicy(), **hooks
+    )
+    call = ToolCall(id="c1", name="t", arguments="{}")
+    (result,) = asyncio.run(executor.begin_task().run_round([call])).results
+    assert isinstance(result.content, str)
+    assert result.reason is None or isinstance(result.reason, str)
+    return result
+
+
+class Lazy:
+    def tolist(self):
+        raise KeyError("lost")
+
+
+def endless():
+    raise_at_the_end = itertools.count()
+    yield from raise_at_the_end
+
+
+def breaks_off():
+    yield 1
+    raise KeyError("lost")
+
+
+@pytest.mark.parametrize("blocking", [True, False])
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (endless, "more than 100,000 values"),
+        (lambda: [endless()], "more than 100,000 values"),
+        (breaks_off, "lost"),
+        (Lazy, "lost"),
+        (lambda: io.StringIO("x"), "it is an open file: return what is in it"),
+    ],
+)
+def test_a_lazy_value_that_never_ends_or_breaks_is_a_failed_call(make, said, blocking):
+    result = run_one(lambda: make(), blocking=blocking)
+    assert (result.status, result.reason) == (ToolStatus.FAILED, "execution_error")
+    assert said in result.content
+
+
+def test_an_iterator_that_ends_is_a_list():
+    assert run_one(lambda: (n for n in range(3))).content == "[0, 1, 2]"
+
+
+def test_a_value_becomes_text_in_the_tools_own_thread_and_time():
+    threads = []
+
+    def slowly():
+        for n in range(100):
+            threads.append(threading.current_thread().name)
+            time.sleep(0.02)
+            yield n
+
+    result = run_one(lambda: slowly(), timeout=0.1)
+    assert result.reason == "timeout"
+    assert all(name.startswith("axislab-tool") for name in threads)
+
+
+@pytest.mark.parametrize(("message", "content"), [(None, "None"), (7, "7"), (ValueError("x"), "x")])
+def test_a_failure_whose_message_is_no_text_is_told_as_text(message, content):
+    result = run_one(lambda: ToolFailure(message, reason=7))
+    assert (result.status, result.content, result.reason) == (ToolStatus.FAILED, content, "7")
+
+
+def test_two_halves_of_a_character_are_joined():
+    assert run_one(lambda: "\ud83d\ude00 \ud83d").content == "\N{GRINNING FACE} ?"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        Deny(None),
+        Deny("no", reason=3),
+        Ask(5),
+        Edit(None),
+        Edit([1]),
+        Edit({"a": object()}),
+        10**5000,
+        True,
+    ],
+    ids=lambda answer: type(answer).__name__,
+)
+def test_a_guard_that_answers_nonsense_lets_nothing_through(answer):
+    ran = []
+    result = run_one(lambda **_: ran.append(1), before=[lambda request: answer])
+    assert (result.status, result.reason) == (ToolStatus.REJECTED, "middleware_error")
+    assert len(result.content) < 500
+    assert not ran
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"content": 5}, {"content": None}, {"status": "weird"}, {"reason": 3}],
+    ids=lambda change: next(iter(change)),
+)
+def test_an_after_that_gives_no_proper_result_makes_the_call_a_failure(change):
+    odd = ToolResult(**{"call_id": "x", "name": "y", "content": "ok", **change})
+    result = run_one(lambda: "fine", after=[lambda request, result: odd])
+    assert (result.status, result.reason) == (ToolStatus.FAILED, "middleware_error")
