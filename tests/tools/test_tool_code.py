@@ -1,16 +1,21 @@
 from __future__ import annotations
 
 import functools
+import json
 import os
+import re
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
+from pathlib import Path
 from types import FunctionType
 
+import numpy as np
+import pandas as pd
 import pytest
 
-from axislab import Lab, Recipe, ScriptedModel, Task, Tool
+from axislab import Corpus, Document, Lab, Recipe, ScriptedModel, Task, Tool
 from axislab.tools.code import code_of
 
 EMPTY = {"type": "object", "properties": {}}
@@ -176,3 +181,133 @@ def test_a_recipe_stays_the_same_while_a_function_of_it_keeps_count():
     assert recipe.to_dict() == recipe.to_dict()
     recipe.to_dict()["tools"].append("of the caller")
     assert recipe.to_dict()["tools"] == []
+
+
+def notebook(source, name="judge", **held):
+    """A function as a cell defines it, in a namespace of its own."""
+    space = {"__name__": "__main__", **held}
+    exec(compile(source, "<cell>", "exec"), space)
+    return space[name]
+
+
+READS = {
+    "number": "def judge(answer=None, expected=None): return limit",
+    "nested": "def judge(answer=None, expected=None): return [(lambda: limit)() for _ in 'a']",
+    "helper": "def helper(): return limit\ndef judge(answer=None, expected=None): return helper()",
+    "method": (
+        "class Judge:\n"
+        "    def __call__(self, answer=None, expected=None): return limit\n"
+        "judge = Judge()"
+    ),
+    "class": (
+        "class Rules: limit = limit\n"
+        "def judge(answer=None, expected=None): return Rules.limit"
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("source", READS.values(), ids=READS)
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (0.1, 0.2),
+        ([1], [2]),
+        ({"a": 1}, {"a": 2}),
+        (re.compile("a"), re.compile("b")),
+        (Path("a"), Path("b")),
+        (np.array([1.0]), np.array([2.0])),
+        (pd.DataFrame({"a": ["x"]}), pd.DataFrame({"a": ["y"]})),
+        (
+            Corpus([Document(id="d", title="D", text="x")]),
+            Corpus([Document(id="d", title="D", text="y")]),
+        ),
+        (len, max),
+        (lambda: 1, lambda: 2),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_what_a_function_reads_from_its_notebook_is_part_of_its_code(source, one, other):
+    assert code_of(notebook(source, limit=one)) == code_of(notebook(source, limit=one))
+    assert code_of(notebook(source, limit=one)) != code_of(notebook(source, limit=other))
+
+
+def test_a_changed_helper_makes_another_function():
+    source = "def helper(): return {}\ndef judge(answer, expected): return helper()"
+    assert code_of(notebook(source.format(1))) != code_of(notebook(source.format(2)))
+
+
+def test_code_of_installed_packages_is_named_not_followed():
+    source = "import json\ndef judge(answer, expected): return json.dumps(loads(answer))"
+    judge = notebook(source, loads=json.loads)
+    assert ["named", "json", "loads"] in code_of(judge)[1][0]["globals"].values()
+    assert len(code_of(judge)[1]) == 1
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "_seen = []\ndef judge(answer=None, expected=None): _seen.append(1)",
+        "_seen = {}\ndef judge(answer=None, expected=None): _seen[answer] = 1",
+        "class Judge:\n"
+        "    def __init__(self): self._seen = set()\n"
+        "    def __call__(self, answer=None, expected=None): self._seen.add(answer)\n"
+        "judge = Judge()",
+        "def make(_seen):\n"
+        "    def judge(answer=None, expected=None): _seen.append(1)\n"
+        "    return judge\n"
+        "judge = make([])",
+    ],
+)
+def test_a_private_container_is_memory_and_does_not_count(source):
+    judge = notebook(source)
+    before = code_of(judge)
+    judge()
+    assert code_of(judge) == before
+
+
+def test_what_a_function_is_said_to_do_does_not_count():
+    source = "def judge(answer, expected):\n    '{}'\n    return 'x'"
+    assert code_of(notebook(source.format("one"))) == code_of(notebook(source.format("two")))
+
+
+def test_a_tool_may_use_other_tools_and_itself():
+    source = (
+        "from axislab import tool\n"
+        "@tool\n"
+        "def other(n: int) -> int: return n + {}\n"
+        "@tool\n"
+        "def again(n: int) -> int: return other(n) + again(n - 1) if n else 0\n"
+    )
+    one, other = notebook(source.format(1), "again"), notebook(source.format(2), "again")
+    assert one.fingerprint == notebook(source.format(1), "again").fingerprint
+    assert one.fingerprint != other.fingerprint
+
+
+def test_a_recipe_may_be_used_by_its_own_tool():
+    def ask() -> str:
+        return held[0].name
+
+    held = []
+    held.append(Recipe(tools=[Tool("ask", EMPTY, ask)]))
+    assert held[0].fingerprint == replace(held[0]).fingerprint
+
+
+def test_functions_that_use_each_other_are_each_looked_at_once():
+    names = [f"f{n}" for n in range(60)]
+    source = "\n".join(f"def {name}(): return {', '.join(names)}" for name in names)
+    assert len(code_of(notebook(source, "f0"))[1]) == 60
+
+
+def test_values_made_later_do_not_count():
+    class Judge:
+        @functools.cached_property
+        def limit(self):
+            return 3
+
+        def __call__(self, answer, expected):
+            return self.limit
+
+    judge = Judge()
+    before = code_of(judge)
+    judge("a", "b")
+    assert code_of(judge) == before
