@@ -17,7 +17,7 @@ from axislab.crew import Crew, Job, progress_of
 from axislab.errors import ConfigError, DataError, did_you_mean
 from axislab.handle import LiveTrace, Recorder, RunHandle
 from axislab.models.base import ChatModel
-from axislab.models.resolve import resolve_model
+from axislab.models.resolve import require_model, resolve_model
 from axislab.orchestrator.task import RunIdentity, TaskOrchestrator
 from axislab.recipe import Recipe
 from axislab.running import Handle
@@ -295,11 +295,7 @@ class Lab:
     def _resolve(self, model: str | ChatModel) -> ChatModel:
         """The model, checked before its first request."""
         if not isinstance(model, str):
-            if not isinstance(model, ChatModel):
-                raise ConfigError(
-                    f"model={_brief(model)}: give a litellm model string such as "
-                    f"'axislab/simulated', or an object with `complete` (see ChatModel)"
-                )
+            require_model(model)
             model.check()
             return model
         if model not in self._models:

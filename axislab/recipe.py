@@ -16,6 +16,8 @@ from axislab.answers.scorers import resolve_scorer
 from axislab.config import KNOBS, AgentConfig, Config
 from axislab.errors import ConfigError, TemplateError, did_you_mean
 from axislab.models.base import ChatModel
+from axislab.models.redact import secret_place
+from axislab.models.resolve import require_model
 from axislab.runtime.decisions import DirectAnswerHook, FinalPromptHook, Rule
 from axislab.runtime.prompts import render_task
 from axislab.runtime.rules import CHAIN
@@ -111,7 +113,7 @@ class Recipe:
             "before_tool": [describe(f) for f in self.before_tool],
             "after_tool": [describe(f) for f in self.after_tool],
             "scorer": self.scorer if isinstance(self.scorer, str) else describe(self.scorer),
-            "model": _model_name(self.model),
+            **_model(self.model),
         }
 
     def to_yaml(self) -> str:
@@ -220,6 +222,8 @@ def check_recipe(recipe: Recipe) -> None:
         if (hook := getattr(recipe, name)) is not None and not callable(hook):
             raise ConfigError(f"{name}={hook!r}: a hook is a function of the assistant Message")
     resolve_scorer(recipe.scorer)
+    if recipe.model is not None and not isinstance(recipe.model, str):
+        require_model(recipe.model)
     _check_knobs(_agent_config(recipe.config))
 
 
@@ -234,16 +238,26 @@ def _check_knobs(config: AgentConfig) -> None:
     if probe not in text:
         raise ConfigError(f"user_prompt_template={template!r} never shows the task: write {{task}}")
     extract("x", config.answer)  # says what is wrong with the pattern
-    try:
-        config.model_dump(mode="json")
-    except ValueError as problem:
-        raise ConfigError(f"extra={config.sampling.extra!r} is not JSON: {problem}") from problem
+    _check_extra(config.sampling.extra)
     least = limits.min_tokens_for_generation + limits.safety_margin
     if limits.window is not None and limits.window <= least:
         raise ConfigError(
             f"window={limits.window} leaves no token to generate beside "
             f"min_tokens_for_generation={limits.min_tokens_for_generation} and "
             f"safety_margin={limits.safety_margin}: raise window or lower those"
+        )
+
+
+def _check_extra(extra: Mapping[str, Any]) -> None:
+    """Every trace holds them, in its header: they are JSON, and no secrets."""
+    try:
+        json.dumps(extra, allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as problem:
+        raise ConfigError(f"extra, {sorted(extra)}, is not JSON: {problem}") from problem
+    if (place := secret_place(extra, "extra")) is not None:
+        raise ConfigError(
+            f"{place} looks like a secret, and a recipe is written into every trace: give it to "
+            "the Lab or the model, Lab(…, api_key=…) or LiteLLMModel(…, extra_headers=…)"
         )
 
 
@@ -277,8 +291,10 @@ def _code_hash(function: Callable[..., Any]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
-def _model_name(model: str | ChatModel | None) -> str | None:
-    return model if model is None or isinstance(model, str) else model.name
+def _model(model: str | ChatModel | None) -> dict[str, Any]:
+    if model is None or isinstance(model, str):
+        return {"model": model}
+    return {"model": model.name, "model_info": dict(model.info)}
 
 
 def _short(value: Any) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final
 from urllib.parse import urlsplit, urlunsplit
 
@@ -18,6 +18,11 @@ _SECRET_ENV: Final = re.compile(r"(API_?KEY|TOKEN|SECRET|PASSWORD|ACCESS_KEY(_ID
 _KEY_SHAPES: Final = re.compile(
     r"\b(?:sk|gsk|xai|hf)[-_][A-Za-z0-9_\-*.]{8,}|\bAIza[A-Za-z0-9_\-]{20,}"
     r"|(?<=Bearer )[A-Za-z0-9._\-]{8,}"
+)
+_CERTAIN_NAME: Final = re.compile(
+    r"api.?key|access.?key|^key$|secret|passw|credential|authorization|cookie"
+    r"|^(?:(?:access|api|auth|bearer|id|refresh|session)[_-]?)?token$",
+    re.IGNORECASE,
 )
 _SHORTEST: Final = 4
 _SHORTEST_ENV: Final = 8
@@ -46,6 +51,23 @@ def require_url(url: object) -> None:
         f"api_base={shown!r} is no address: write scheme, host and path, "
         "such as 'http://localhost:8000/v1'"
     )
+
+
+def secret_place(value: object, place: str) -> str | None:
+    """Where in a value of JSON a secret stands, by its name or its shape; None if none does."""
+    if isinstance(value, str):
+        return place if _KEY_SHAPES.search(value) else None
+    if isinstance(value, Mapping):
+        for name, part in value.items():
+            inner = f"{place}.{name}"
+            if isinstance(part, str) and _CERTAIN_NAME.search(str(name)):
+                return inner
+            if (found := secret_place(part, inner)) is not None:
+                return found
+    if isinstance(value, list | tuple):
+        parts = (secret_place(part, f"{place}[{n}]") for n, part in enumerate(value))
+        return next((found for found in parts if found is not None), None)
+    return None
 
 
 def mask_url(url: str) -> str:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from typing import Any
 
+from axislab.borders import shown
 from axislab.errors import ConfigError
 from axislab.models.base import ChatModel
 
@@ -28,13 +31,43 @@ def resolve_model(spec: str | ChatModel, **options: Any) -> ChatModel:
         from axislab.models.litellm_model import LiteLLMModel
 
         return LiteLLMModel(spec, **options)
-    if isinstance(spec, type) or not isinstance(spec, ChatModel):
-        raise ConfigError(
-            f"model={spec!r}: a litellm model string such as 'axislab/simulated', or an object "
-            "with name, simulated, info, check() and complete() is wanted"
-        )
+    require_model(spec)
     if options:
         raise ConfigError(
             f"{sorted(options)} cannot be set on {spec!r}, which is made already: set them there"
         )
     return spec
+
+
+def require_model(model: object) -> ChatModel:
+    """The object, if it is a model and says of itself what a trace needs to know.
+
+    Raises:
+        ConfigError: It is none, or its name, `simulated` or `info` is not as ChatModel has it.
+    """
+    if isinstance(model, type) or not isinstance(model, ChatModel):
+        raise ConfigError(
+            f"model={shown(model)}: a litellm model string such as 'axislab/simulated', or an "
+            "object with name, simulated, info, check() and complete() (see ChatModel) is wanted"
+        )
+    if not isinstance(model.name, str) or not model.name.strip():
+        raise ConfigError(f"{shown(model)} has the name {shown(model.name)}: text is wanted")
+    if not isinstance(model.simulated, bool):
+        raise ConfigError(
+            f"model {model.name!r} has simulated={shown(model.simulated)}: True or False is wanted"
+        )
+    _require_info(model)
+    return model
+
+
+def _require_info(model: ChatModel) -> None:
+    info = model.info
+    try:
+        if not isinstance(info, Mapping):
+            raise TypeError(f"it is a {type(info).__name__}")
+        json.dumps(dict(info), allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as problem:
+        raise ConfigError(
+            f"model {model.name!r} has info={shown(info)}, which goes into every trace: a mapping "
+            f"of plain JSON values is wanted, {{}} if there is nothing to tell ({problem})"
+        ) from problem

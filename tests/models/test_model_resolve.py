@@ -1,10 +1,14 @@
 """A string names a model, an object is one."""
 
+import re
+from types import MappingProxyType
 from typing import Any
 
 import pytest
 
+from axislab import Lab, Recipe
 from axislab.errors import ConfigError
+from axislab.models.base import ModelReply, ModelRequest
 from axislab.models.litellm_model import LiteLLMModel
 from axislab.models.price import Price
 from axislab.models.resolve import resolve_model
@@ -66,3 +70,56 @@ def test_cached_input_has_a_price_of_its_own() -> None:
     assert Price(input=10, output=0).of(usage) == pytest.approx(0.01)
     assert Price(input=10, output=0).of(Usage(input_tokens=1000)) is None
     assert Price(input=10, output=0).of(None) is None
+
+
+class Own:
+    name: Any = "own"
+    simulated: Any = False
+    info: Any = MappingProxyType({})
+
+    def __init__(self, **odd: Any) -> None:
+        vars(self).update(odd)
+
+    def check(self) -> None:
+        """Fine."""
+
+    async def complete(self, request: ModelRequest) -> ModelReply:
+        return ModelReply(text="fine")
+
+
+ODD = [
+    ({"name": None}, "has the name None"),
+    ({"name": " "}, "has the name ' '"),
+    ({"simulated": "no"}, "simulated='no': True or False"),
+    ({"info": None}, "it is a NoneType"),
+    ({"info": {"client": object()}}, "not JSON serializable"),
+    ({"info": {"rate": float("nan")}}, "not JSON compliant"),
+]
+
+
+@pytest.mark.parametrize(("odd", "problem"), ODD)
+def test_a_model_that_does_not_say_what_it_is_is_refused_before_anything_runs(
+    odd: Any, problem: str
+) -> None:
+    for use in (resolve_model, Lab, lambda model: Recipe(model=model)):
+        with pytest.raises(ConfigError, match=re.escape(problem)):
+            use(Own(**odd))
+
+
+@pytest.mark.parametrize("given", [5, object(), Own, {"name": "x"}])
+def test_a_recipes_model_is_a_model(given: Any) -> None:
+    with pytest.raises(ConfigError, match="axislab/simulated"):
+        Recipe(model=given)
+
+
+def test_recipes_with_other_models_of_one_name_are_other_recipes() -> None:
+    def print_of(model: Any) -> str:
+        return Recipe(model=model).fingerprint
+
+    assert print_of(Own()) == print_of(Own())
+    assert print_of(Own()) != print_of(Own(info={"weights": "b"}))
+    assert print_of(ScriptedModel(["a"])) == print_of(ScriptedModel(["a"]))
+    assert print_of(ScriptedModel(["a"])) != print_of(ScriptedModel(["b"]))
+    assert print_of(LiteLLMModel("openai/m", api_base="http://a/v1")) != print_of(
+        LiteLLMModel("openai/m", api_base="http://b/v1")
+    )

@@ -1,5 +1,6 @@
 """Nothing secret is shown: names, addresses and texts."""
 
+import re
 import traceback
 from typing import Any
 
@@ -7,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from axislab import Recipe
 from axislab.errors import ConfigError
 from axislab.models.litellm_model import LiteLLMModel
-from axislab.models.redact import MASK, is_secret_name, mask_url, redact, url_secrets
+from axislab.models.redact import MASK, is_secret_name, mask_url, redact, secret_place, url_secrets
 
 
 @pytest.mark.parametrize(
@@ -105,3 +107,43 @@ def test_a_key_is_a_text_and_is_not_shown_if_it_is_none() -> None:
     with pytest.raises(ConfigError, match="give it as text") as caught:
         LiteLLMModel("openai/x", api_key=b"hunter2")  # type: ignore[arg-type]
     assert "hunter2" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("extra", "place"),
+    [
+        ({"api_key": "x"}, "extra.api_key"),
+        ({"extra_headers": {"Authorization": "Bearer x"}}, "extra.extra_headers.Authorization"),
+        ({"a": [{"b": "sk-abcdefgh12345"}]}, "extra.a[0].b"),
+        ({"aws_secret_access_key": "x"}, "extra.aws_secret_access_key"),
+        ({"access_token": "x"}, "extra.access_token"),
+    ],
+)
+def test_a_secret_among_the_sampling_parameters_is_refused_before_it_is_written(
+    extra: dict[str, Any], place: str
+) -> None:
+    assert secret_place(extra, "extra") == place
+    with pytest.raises(ConfigError, match=re.escape(f"{place} looks like a secret")) as caught:
+        Recipe().with_(extra=extra)
+    assert "sk-abc" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "extra",
+    [
+        {"extra_headers": {"X-Trace": "1"}},
+        {"prompt_cache_key": "a"},
+        {"max_completion_tokens": 5},
+        {"stop_token": "</s>", "include_stop_token": True},
+        {"logit_bias": {"50256": -100}, "token": None},
+        {"user": "sk-1"},
+    ],
+)
+def test_parameters_that_only_sound_like_secrets_are_taken(extra: dict[str, Any]) -> None:
+    assert Recipe().with_(extra=extra).config.sampling.extra == extra
+
+
+@pytest.mark.parametrize("value", [object(), {1, 2}, float("nan"), b"x"])
+def test_sampling_parameters_are_json(value: Any) -> None:
+    with pytest.raises(ConfigError, match="is not JSON"):
+        Recipe().with_(extra={"a": value})
