@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from axislab.errors import DataError, did_you_mean
+from axislab.paths import user_path
 from axislab.tasks import RESERVED, Task, TaskSet, as_task, prompt_id
 
 if TYPE_CHECKING:
@@ -107,7 +108,7 @@ def load_corpus(source: str | Path, *, name: str | None = None) -> Corpus:
             raise DataError(_unknown("corpus", source, CORPORA, "or give a .jsonl path"))
         path = data_folder() / source / "corpus.jsonl"
         return Corpus.from_jsonl(path, name=name or source)
-    return Corpus.from_jsonl(_existing(Path(source), (".jsonl",)), name=name)
+    return Corpus.from_jsonl(_existing(user_path(source), (".jsonl",)), name=name)
 
 
 def load_example_traces(name: str) -> list[Run]:
@@ -146,7 +147,7 @@ def _read(source: Any) -> _Table:
             raise DataError(_unknown("task set", source, TASKS, rest))
         return _from_jsonl(data_folder() / source / "tasks.jsonl", name=source)
     if isinstance(source, str | Path):
-        path = _existing(Path(source), tuple(_READERS))
+        path = _existing(user_path(source), tuple(_READERS))
         return _READERS[path.suffix.lower()](path)
     if hasattr(source, "column_names"):
         return _from_dataset(source)

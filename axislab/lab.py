@@ -19,6 +19,7 @@ from axislab.handle import LiveTrace, Recorder, RunHandle
 from axislab.models.base import ChatModel
 from axislab.models.resolve import require_model, resolve_model
 from axislab.orchestrator.task import RunIdentity, TaskOrchestrator
+from axislab.paths import user_path
 from axislab.recipe import Recipe
 from axislab.running import Handle
 from axislab.runs import Runs
@@ -93,7 +94,7 @@ class Lab:
         self._models: dict[str, ChatModel] = {}
         self._provider = _provider(model) if isinstance(model, str) else None
         self.model = self._resolve(model)
-        self.folder = None if folder is None else Path(folder)
+        self.folder = None if folder is None else user_path(folder, error=ConfigError)
         self.seed = seed
         self.durability = durability
         self.coupling = coupling
@@ -246,11 +247,7 @@ class Lab:
         arms = recipe if isinstance(recipe, Mapping) else {arm: recipe}
         if not arms:
             raise ConfigError("no arms: give a recipe, or a mapping of arm names to recipes")
-        if isinstance(tasks, str | Task | Mapping):
-            raise DataError(f"tasks={_brief(tasks)}: several are wanted, [task]; `run` takes one")
-        asked = [as_task(task) for task in tasks]
-        if not asked:
-            raise DataError("no tasks: give at least one")
+        asked = _several_tasks(tasks)
         for each in arms.values():
             if not isinstance(each, Recipe):
                 raise ConfigError(f"recipe={each!r}: give a Recipe, or a mapping of names to them")
@@ -328,6 +325,17 @@ class Lab:
             live.close()
             raise
         return orchestrator, live
+
+
+def _several_tasks(tasks: Iterable[TaskLike]) -> list[Task]:
+    if isinstance(tasks, str | Task | Mapping) or not isinstance(tasks, Iterable):
+        raise DataError(f"tasks={_brief(tasks)}: several are wanted, [task]; `run` takes one")
+    if hasattr(tasks, "columns"):
+        raise DataError("tasks is a table, which is read by its column names: load_tasks(table)")
+    asked = [as_task(task) for task in tasks]
+    if not asked:
+        raise DataError("no tasks: give at least one")
+    return asked
 
 
 def _at_least_one(name: str, value: int) -> int:

@@ -194,7 +194,7 @@ class TaskSet(Sequence[Task]):
         Raises:
             DataError: There are fewer than n tasks.
         """
-        if not 0 <= n <= len(self):
+        if not hasattr(n, "__index__") or not 0 <= n <= len(self):
             raise DataError(f"cannot draw {n!r} tasks from {len(self)}; take 0 to {len(self)}")
 
         def lot(task: Task) -> bytes:
@@ -382,9 +382,9 @@ def _fits(task: Task, key: str, wanted: Any) -> bool:
     value = task.id if key == "id" else task.metadata[key]
     if callable(wanted):
         return bool(wanted(value))
-    if isinstance(wanted, Collection) and not isinstance(wanted, str | Mapping):
-        return value in wanted or value == wanted
-    return bool(value == wanted)
+    wanted = wanted.tolist() if hasattr(wanted, "tolist") else wanted  # a column of a frame
+    several = isinstance(wanted, Collection) and not isinstance(wanted, str | Mapping)
+    return bool(value == wanted or (several and value in wanted))
 
 
 def _name(value: object) -> str | None:

@@ -14,7 +14,7 @@ import axislab
 ROOT = Path(axislab.__file__).parent
 LAYERS = (
     {"errors", "borders"},
-    {"messages", "config"},
+    {"messages", "config", "paths"},
     {"events", "fsm"},
     {"runtime", "models", "tools"},
     {"answers"},

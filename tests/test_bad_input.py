@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+import pandas as pd
 import pytest
 
 import axislab as al
@@ -305,3 +307,36 @@ def test_a_default_that_is_no_text_is_refused_with_its_argument():
         @al.tool
         def save(data: bytes = b"\xff") -> str:
             return "saved"
+
+
+@pytest.mark.parametrize("tasks", [None, 5, pd.DataFrame({"prompt": ["a"]})])
+def test_several_tasks_are_a_list_of_them(tasks):
+    lab = al.Lab(al.ScriptedModel(["fine"]))
+    with pytest.raises(DataError, match=r"several are wanted|load_tasks\(table\)"):
+        lab.run_many(al.Recipe(), tasks)
+    assert not lab.model.requests
+
+
+@pytest.mark.parametrize("n", [2.5, "2", None, -1, 10**9])
+def test_a_sample_has_a_whole_number_of_tasks(n):
+    with pytest.raises(DataError, match="cannot draw"):
+        al.load_tasks("sums").sample(n)
+
+
+def test_a_column_of_a_frame_may_say_what_is_looked_for():
+    tasks = al.load_tasks("atlas")
+    wanted = tasks.df["hops"].drop_duplicates()
+    assert tasks.where(hops=wanted) == tasks.where(hops=list(wanted))
+    assert tasks.where(hops=np.array([1, 2])) == tasks.where(hops=[1, 2])
+
+
+@pytest.mark.parametrize("documents", [None, "text", 5, ["text"], [{"text": "x"}]])
+def test_a_corpus_is_made_of_documents(documents):
+    with pytest.raises(DataError, match="Document"):
+        al.Corpus(documents)
+
+
+@pytest.mark.parametrize("corpus", [None, "atlas", ["text"]])
+def test_research_wants_a_corpus(corpus):
+    with pytest.raises(DataError, match="load_corpus"):
+        al.recipes.research_qa(corpus=corpus)

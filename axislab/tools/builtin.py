@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from axislab.borders import shown
+from axislab.errors import DataError
 from axislab.messages import Json
 from axislab.tools.base import Tool, ToolFailure
 from axislab.tools.calculator import calculate
@@ -25,6 +27,9 @@ def search_tools(corpus: Corpus) -> SearchTools:
 
     Two searches with the same query are duplicates, whatever their k.
 
+    Raises:
+        DataError: It is no corpus.
+
     Examples:
         >>> from axislab.tools.corpus import Document
         >>> tools = search_tools(Corpus([Document("d1", "Osk", "The port of Osk is Lim.")]))
@@ -33,6 +38,11 @@ def search_tools(corpus: Corpus) -> SearchTools:
         >>> tools.read("d1")
         'Osk\n\nThe port of Osk is Lim.'
     """
+    if not isinstance(corpus, Corpus):
+        raise DataError(
+            f"corpus={shown(corpus)}: a Corpus is wanted, such as load_corpus('atlas') or "
+            "Corpus.from_texts([…])"
+        )
 
     def search(query: str, k: int = 5) -> str:
         hits = corpus.search(query, int(k))

@@ -15,7 +15,9 @@ from numbers import Number
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from axislab.borders import shown
 from axislab.errors import DataError
+from axislab.paths import user_path
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -67,9 +69,16 @@ class Corpus:
 
     def __init__(self, documents: Iterable[Document], *, name: str = "corpus") -> None:
         self.name = name
+        if not isinstance(documents, Iterable) or isinstance(documents, str):
+            raise DataError(f"documents={shown(documents)}: a list of Document is wanted")
         self._documents = tuple(documents)
         self._by_id: dict[str, Document] = {}
         for document in self._documents:
+            if not isinstance(document, Document):
+                raise DataError(
+                    f"{shown(document)} is no Document: write Document(id, title, text), or make "
+                    "the corpus of bare texts with Corpus.from_texts"
+                )
             if document.id in self._by_id:
                 raise DataError(f"two documents have the id {document.id!r}: ids must be unique")
             self._by_id[document.id] = document
@@ -109,7 +118,7 @@ class Corpus:
         Raises:
             DataError: The file cannot be read, or a line is no document.
         """
-        path = Path(path)
+        path = user_path(path)
         try:
             lines = path.read_text(encoding="utf-8-sig").split("\n")
         except (OSError, UnicodeDecodeError) as problem:

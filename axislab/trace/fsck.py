@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 
 from axislab.errors import TraceError
 from axislab.events import RunStarted
+from axislab.paths import user_path
 from axislab.trace.check_counts import AccountCheck, ToolCheck
 from axislab.trace.check_history import HistoryCheck
 from axislab.trace.check_life import FrameCheck, LifeCheck
@@ -46,7 +46,7 @@ def fsck(source: PathLike | Trace | Run) -> FsckReport:
             for note in source.notes:
                 findings.note(0, "reader", note)
             return _check(_sound(source.records, findings), findings)
-        return _check(_records(read_bytes(Path(source)), findings), findings)
+        return _check(_records(read_bytes(user_path(source, error=TraceError)), findings), findings)
 
 
 def _records(data: bytes, findings: Findings) -> Iterator[tuple[int, Record]]:
@@ -98,7 +98,7 @@ def repair(path: PathLike) -> str | None:
         TraceError: It is no trace, or cannot be written.
         TraceLocked: It is being written.
     """
-    place = Path(path)
+    place = user_path(path, error=TraceError)
     lines = split_lines(read_bytes(place))
     try:
         is_trace = bool(lines.whole) and decode_line(lines.whole[0]).kind == RunStarted.kind

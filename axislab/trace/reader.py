@@ -13,6 +13,7 @@ from typing import TypeAlias
 
 from axislab.errors import TraceCorrupt, TraceError
 from axislab.events import SCHEMA_VERSION, MessageAppended, RunStarted
+from axislab.paths import user_path
 from axislab.trace.lines import (
     BadLine,
     RawLines,
@@ -47,7 +48,7 @@ def read_trace(path: PathLike, *, strict: bool = False) -> Trace:
         >>> trace.notes
         ()
     """
-    place = Path(path)
+    place = user_path(path, error=TraceError)
     with gc_paused():
         body = _parse(read_bytes(place), place, strict=strict)
     return Trace(body.records, path=place, notes=body.notes)
@@ -83,8 +84,11 @@ def load_runs(source: PathLike | Iterable[PathLike], *, strict: bool = False) ->
         >>> sum(run.correct is True for run in runs)
         1
     """
-    sources = [source] if isinstance(source, str | os.PathLike) else list(source)
-    paths = list(dict.fromkeys(p for s in sources for p in _trace_files(Path(s))))
+    given: Iterable[object] = [source]
+    if isinstance(source, Iterable) and not isinstance(source, str | os.PathLike):
+        given = source
+    sources = [user_path(one, error=TraceError) for one in given]
+    paths = list(dict.fromkeys(p for place in sources for p in _trace_files(place)))
     if not paths:
         raise TraceError(f"no trace (*.jsonl) in {_listed(sources)}; is it the right folder?")
     runs: dict[str, Run] = {}
@@ -112,7 +116,7 @@ def open_trace(path: PathLike) -> Trace:
     Raises:
         TraceError: There is no such file, or it holds no trace.
     """
-    place = Path(path)
+    place = user_path(path, error=TraceError)
     try:
         with place.open("rb") as file:
             size = os.fstat(file.fileno()).st_size

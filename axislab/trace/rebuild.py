@@ -91,6 +91,8 @@ def _chain(trace: Trace, described: Sequence[object] | None) -> tuple[Rule, ...]
     if described is None:
         return CHAIN
     known = {rule.name: rule for rule in CHAIN}
+    if isinstance(described, str) or not isinstance(described, Sequence):
+        raise _needs_recipe(trace, f"its header holds {described!r} as a decision chain")
     chain = []
     for row in described:
         name = row.get("rule") if isinstance(row, Mapping) and "code" not in row else None

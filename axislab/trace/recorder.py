@@ -14,6 +14,7 @@ from typing import Literal, Self, get_args
 
 from axislab.errors import TraceCorrupt, TraceError
 from axislab.events import SCHEMA_VERSION, Event, RunFinished, RunStarted
+from axislab.paths import user_path
 from axislab.trace.files import (
     deleted,
     is_deleted,
@@ -104,7 +105,7 @@ class TraceRecorder:
         if durability not in get_args(Durability):
             allowed = " or ".join(map(repr, get_args(Durability)))
             raise TraceError(f"durability={durability!r}: allowed is {allowed}")
-        self.path = Path(path)
+        self.path = user_path(path, error=TraceError)
         self.repaired: str | None = None
         """What was done to the end of an existing file; None if nothing."""
         self._sync = durability == "disk"

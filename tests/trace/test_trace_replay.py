@@ -1,5 +1,6 @@
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from trace_samples import (
     write_rows,
 )
 
+from axislab import Lab
 from axislab.config import ConversationConfig
 from axislab.errors import TraceError
 from axislab.events import Event
@@ -293,3 +295,13 @@ def test_whatever_the_orchestrator_records_passes_every_check_and_replays(
     assert [(r.seq, r.kind, r.data) for r in kept] == [
         (r.seq, r.kind, r.data) for r in run.trace.records
     ]
+
+
+@pytest.mark.parametrize("chain", [5, True, 1.5, "CHAIN", {"rule": "x"}])
+def test_a_header_with_an_odd_chain_asks_for_the_recipe(chain):
+    run = Lab(ScriptedModel(["fine"])).run(Recipe(), "Why?")
+    header = run.trace.records[0]
+    recipe = {**header.data["recipe"], "chain": chain}
+    odd = replace(header, data={**header.data, "recipe": recipe})
+    with pytest.raises(TraceError, match="pass recipe="):
+        replay(Trace([odd, *run.trace.records[1:]]))
