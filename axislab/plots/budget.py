@@ -216,9 +216,7 @@ def _top(curve: Curve) -> float:
 
 def _series(ax: Axes, curve: Curve) -> list[tuple[Any, str]]:
     counted = "counted by us" if curve.counted_by_us else "reported"
-    expected = "estimated"
-    if curve.estimator:
-        expected += f": {label(curve.estimator, most=40).text}"
+    expected = f"estimated\nby {curve.estimator}" if curve.estimator else "estimated"
     looks: tuple[tuple[tuple[Point, ...], str, dict[str, Any]], ...] = (
         (curve.estimated, expected, {"color": "#e69f00", "marker": "o", "mfc": "w", "ls": "--"}),
         (curve.observed, counted, {"color": "#0072b2", "marker": "o"}),

@@ -49,8 +49,9 @@ def test_the_sum_is_close_to_a_count_of_the_whole(estimator: LiteLLMTokenEstimat
 
     messages = conversation() * 5
     whole = load_litellm().token_counter(model="openai/gpt-4o", messages=wire_messages(messages))
-    names = 5 * (PER_MESSAGE + 1)  # which litellm leaves out
-    assert estimator.count(messages) + estimator.overhead(None) == whole + names
+    around = 5 * (PER_MESSAGE + 1)  # of calls, their names included: litellm leaves it out
+    told = estimator.count(messages) + estimator.overhead(None)
+    assert told == pytest.approx(whole + around, rel=0.01)
 
 
 def test_chinese_is_not_counted_as_a_quarter(estimator: LiteLLMTokenEstimator) -> None:

@@ -73,7 +73,7 @@ def archive(language: str, rng: random.Random) -> al.Tool:
     """A search whose results grow from call to call."""
     found = []
 
-    @al.tool
+    @al.tool(query="query")
     def search(query: str, k: int = 5) -> str:
         """Search the archive; gives passages with their ids.
 
