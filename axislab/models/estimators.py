@@ -7,6 +7,7 @@ from typing import Protocol, runtime_checkable
 
 from axislab.errors import ConfigError
 from axislab.messages import Message
+from axislab.models._litellm import OURS
 from axislab.models.base import ChatModel
 from axislab.models.sim_tokens import SimTokenEstimator
 from axislab.models.tokens import PREFIX, LiteLLMTokenEstimator
@@ -51,6 +52,26 @@ def estimator_for(model: ChatModel) -> MessageCounter | None:
             "includes_tools and count(messages), or None, is wanted"
         )
     return found
+
+
+def litellm_estimator(model: str) -> MessageCounter | None:
+    """The estimator of a litellm model string; None is a count by characters.
+
+    Examples:
+        >>> litellm_estimator("openai/gpt-4o")
+        LiteLLMTokenEstimator('openai/gpt-4o')
+    """
+    provider = model.partition("/")[0]
+    if provider == "axislab":
+        return SimTokenEstimator()
+    # A local model has a vocabulary of its own, which only its engine could count by.
+    return None if provider in OURS else LiteLLMTokenEstimator(model)
+
+
+def preload(estimator: MessageCounter | None) -> None:
+    """Load an estimator's table in the background, if it has one, so that no turn waits for it."""
+    if isinstance(estimator, LiteLLMTokenEstimator):
+        estimator.preload()
 
 
 def estimator_named(method: str) -> MessageCounter | None:

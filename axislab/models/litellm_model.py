@@ -22,13 +22,11 @@ from axislab.models._litellm import (
 )
 from axislab.models.base import ModelReply, ModelRequest
 from axislab.models.classify import classify
-from axislab.models.estimators import MessageCounter
+from axislab.models.estimators import MessageCounter, litellm_estimator, preload
 from axislab.models.incoming import RawReply, read_reply
 from axislab.models.outgoing import tools_of, wire_messages, wire_tools
 from axislab.models.price import Price
 from axislab.models.redact import is_secret_name, mask_url, url_secrets
-from axislab.models.sim_tokens import SimTokenEstimator
-from axislab.models.tokens import LiteLLMTokenEstimator
 
 SIMULATED: Final = "axislab"
 """The provider of the simulated agent."""
@@ -153,14 +151,11 @@ class LiteLLMModel:
         if isinstance(handler, OwnProvider):
             handler.check(self._name)
         self._checked = True
-        if not self._own:
-            LiteLLMTokenEstimator(self._name).preload()
+        preload(self.estimator())
 
     def estimator(self) -> MessageCounter | None:
         """Counts prompts as the model's provider is thought to; None is by characters."""
-        if self.simulated:
-            return SimTokenEstimator()
-        return None if self._own else LiteLLMTokenEstimator(self._name)
+        return litellm_estimator(self._name)
 
     def list_price(self) -> Price | None:
         """The price given, else the one of litellm's list; None if neither says."""
