@@ -61,6 +61,8 @@ class RunStarted(Event):
     """What identifies the model further: weights' checksum, failure profile, api_base."""
     tools: list[dict[str, Any]] | None = None
     """What the model was told about tools: `ToolSpec.to_dict()` of each, in order."""
+    estimator: str | None = None
+    """How prompts are counted before they are sent; absent is by characters."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,6 +175,8 @@ class ModelRequested(Event):
     request_id: str | None = None
     estimated_prompt_tokens: int | None = None
     """What the budget estimate expected the prompt to be."""
+    estimator: str | None = None
+    """How it was counted; the calibration comes on top."""
     error: str | None = None
     """Short message of the error."""
     retry_in: float | None = None

@@ -136,6 +136,7 @@ BUDGETS: Table[BudgetRow] = Table(
             "Prompt tokens the estimate expected.",
             "estimated_prompt_tokens",
         ),
+        Column("estimator", "string", "How they were counted, before calibration.", "estimator"),
         Column("input_tokens", "Int64", "Prompt tokens reported.", "input_tokens"),
         Column("output_tokens", "Int64", "Tokens of the reply.", "output_tokens"),
         Column("cached_tokens", "Int64", "Input tokens read from cache.", "cached_tokens"),

@@ -47,7 +47,11 @@ class ModelReply:
 
 @runtime_checkable
 class ChatModel(Protocol):
-    """Anything that answers requests."""
+    """Anything that answers requests.
+
+    One that also has `estimator()` says how its prompts are counted before they are sent; those
+    of others are counted by characters.
+    """
 
     @property
     def name(self) -> str:

@@ -71,6 +71,7 @@ async def call_model(
     call: int,
     step: int,
     estimated: int | None = None,
+    estimator: str | None = None,
     sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
     rng: Chance = random,
     clock: Callable[[], float] = time.monotonic,
@@ -85,6 +86,7 @@ async def call_model(
         call: Number of the call within the run.
         step: Number of the step the reply leads to.
         estimated: Tokens the budget expects the prompt to have.
+        estimator: How they were counted.
         sleep: Waits between requests.
         rng: Jitter of the waits.
         clock: Seconds, for latencies and the deadline.
@@ -93,7 +95,16 @@ async def call_model(
         ModelError: The last request's error. Nothing else a model raises gets out, except what
             ends the task or the process.
     """
-    call_ = _Call(model, request, retry=retry, emit=emit, call=call, step=step, estimated=estimated)
+    call_ = _Call(
+        model,
+        request,
+        retry=retry,
+        emit=emit,
+        call=call,
+        step=step,
+        estimated=estimated,
+        estimator=estimator,
+    )
     deadline = clock() + retry.call_deadline
     for attempt in range(1, retry.attempts + 1):
         seconds = min(retry.request_timeout, max(0.0, deadline - clock()))
@@ -146,6 +157,7 @@ class _Call:
         call: int,
         step: int,
         estimated: int | None,
+        estimator: str | None,
     ) -> None:
         self.model = model
         self.request = request
@@ -154,6 +166,7 @@ class _Call:
         self.call = call
         self.step = step
         self.estimated = estimated
+        self.estimator = estimator
 
     async def attempt(self, number: int, *, seconds: float, clock: Callable[[], float]) -> _Outcome:
         """One request; all that can go wrong with it is in the outcome."""
@@ -211,6 +224,7 @@ class _Call:
                 cost_missing=reply.cost_missing if reply else None,
                 request_id=reply.request_id if reply else None,
                 estimated_prompt_tokens=self.estimated,
+                estimator=self.estimator,
                 error=str(error) if error else None,
                 retry_in=retry_in,
             )

@@ -9,14 +9,17 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from typing import Any
 
-from axislab.messages import Message, ToolSpec
+from axislab.messages import Json, Message, ToolSpec
 
 _TOKEN = re.compile(r"[A-Za-z\u00c0-\u024f]{1,6}|\d{1,3}|\n+|[^\s]")
 PER_MESSAGE = 4
 """Tokens a message costs besides its content."""
+_START = 3
+"""Tokens every prompt costs."""
 
 
 @lru_cache(maxsize=16384)
@@ -40,11 +43,39 @@ def cut_tokens(text: str, limit: int) -> str:
 
 def prompt_tokens(messages: Sequence[Message], tools: Sequence[ToolSpec] = ()) -> int:
     """Tokens of a request: contents, calls, tool descriptions and a few for each message."""
-    total = 3
-    for message in messages:
-        total += PER_MESSAGE + count_tokens(message.text)
-        for call in message.tool_calls:
-            total += PER_MESSAGE + count_tokens(call.name) + count_tokens(call.arguments)
-    for tool in tools:
-        total += PER_MESSAGE + count_tokens(json.dumps(tool.to_dict()["function"]))
+    told = [tool.to_dict() for tool in tools]
+    return _START + sum(map(message_tokens, messages)) + sum(map(tool_tokens, told))
+
+
+def message_tokens(message: Message) -> int:
+    """Tokens of a message, calls included."""
+    total = PER_MESSAGE + count_tokens(message.text)
+    for call in message.tool_calls:
+        total += PER_MESSAGE + count_tokens(call.name) + count_tokens(call.arguments)
     return total
+
+
+def tool_tokens(tool: Mapping[str, Json]) -> int:
+    """Tokens of what the model is told of a tool, given as `ToolSpec.to_dict()`."""
+    return PER_MESSAGE + count_tokens(json.dumps(tool["function"]))
+
+
+class SimTokenEstimator:
+    """Counts a prompt as the simulated provider will.
+
+    Examples:
+        >>> SimTokenEstimator().count([Message.user("The depth is 1200.")])
+        10
+    """
+
+    additive: bool = True
+    includes_tools: bool = False
+    method = "axislab/simulated"
+
+    def count(self, messages: Sequence[Message]) -> int:
+        """Tokens of these messages."""
+        return sum(map(message_tokens, messages))
+
+    def overhead(self, tools: Any) -> int:
+        """Tokens of a prompt besides its messages."""
+        return _START + sum(map(tool_tokens, tools or ()))

@@ -15,6 +15,7 @@ from axislab.errors import ConfigError, did_you_mean
 from axislab.models.base import ModelReply, ModelRequest
 from axislab.models.faults import PRESETS, FailureProfile
 from axislab.models.faults import profile as preset
+from axislab.models.sim_tokens import SimTokenEstimator
 from axislab.models.sim_turn import Turn
 
 PROVIDER = "axislab"
@@ -92,6 +93,10 @@ class SimulatedModel:
         if self._window is not None:
             out["window"] = self._window
         return out
+
+    def estimator(self) -> SimTokenEstimator:
+        """Counts prompts as this provider does."""
+        return SimTokenEstimator()
 
     def check(self) -> None:
         """Nothing can be wrong before the first request."""

@@ -25,6 +25,7 @@ from axislab.fsm.status import RunLifecycle, StepPhase
 from axislab.messages import Message, Role
 from axislab.models.base import ChatModel, ModelReply, ModelRequest
 from axislab.models.call import call_model
+from axislab.models.estimators import estimator_for
 from axislab.orchestrator.finish import Ending, finished_event
 from axislab.orchestrator.render import changes_view, render
 from axislab.orchestrator.steps import StepLog
@@ -104,6 +105,7 @@ class TaskOrchestrator:
         self.runtime = ConversationRuntime(
             self._config.conversation,
             max_output_tokens=self._config.sampling.max_output_tokens,
+            estimator=estimator_for(model),
             tools=[spec.to_dict() for spec in self._specs] or None,
             tool_names=tuple(spec.name for spec in self._specs),
             chain=recipe.chain,
@@ -185,6 +187,7 @@ class TaskOrchestrator:
                 call=call,
                 step=self._log.next_step,
                 estimated=self.runtime.estimate(),
+                estimator=self.runtime.estimator_method,
             )
         except ModelError as error:
             self.lifecycle.model_returned()
@@ -261,6 +264,7 @@ class TaskOrchestrator:
                 study=self.identity.study,
                 model_info=dict(self.model.info) or None,
                 tools=[spec.to_dict() for spec in self._specs] or None,
+                estimator=self.runtime.estimator_method,
             )
         )
 

@@ -75,6 +75,8 @@ class Curve:
     """The observed tokens were counted by us, not reported."""
     hidden: tuple[Hidden, ...]
     limits: Limits
+    estimator: str | None = None
+    """How the estimates were counted."""
 
     @property
     def highest(self) -> int:
@@ -122,7 +124,15 @@ def _curve(frame: pd.DataFrame, hidden: Iterable[Hidden]) -> Curve:
             min_tokens=_whole(first["min_tokens_for_generation"]),
             warning_threshold=_whole(first["warning_threshold"]),
         ),
+        estimator=_estimator(frame),
     )
+
+
+def _estimator(frame: pd.DataFrame) -> str | None:
+    """What counted; frames saved by earlier versions do not say."""
+    if "estimator" not in frame:
+        return None
+    return ", ".join(map(str, frame["estimator"].dropna().unique())) or None
 
 
 def _points(frame: pd.DataFrame, column: str) -> tuple[Point, ...]:
@@ -206,8 +216,9 @@ def _top(curve: Curve) -> float:
 
 def _series(ax: Axes, curve: Curve) -> list[tuple[Any, str]]:
     counted = "counted by us" if curve.counted_by_us else "reported"
+    expected = f"estimated\nby {curve.estimator}" if curve.estimator else "estimated"
     looks: tuple[tuple[tuple[Point, ...], str, dict[str, Any]], ...] = (
-        (curve.estimated, "estimated", {"color": "#e69f00", "marker": "o", "mfc": "w", "ls": "--"}),
+        (curve.estimated, expected, {"color": "#e69f00", "marker": "o", "mfc": "w", "ls": "--"}),
         (curve.observed, counted, {"color": "#0072b2", "marker": "o"}),
         (curve.failed, "failed request", {"color": "#b2182b", "marker": "x", "ls": ""}),
     )

@@ -104,6 +104,11 @@ class Conversation:
         return self._state.trigger
 
     @property
+    def estimator_method(self) -> str:
+        """What the estimator calls its way of counting."""
+        return self._budget.method
+
+    @property
     def calibration_ratio(self) -> float:
         """Observed over estimated prompt tokens, smoothed."""
         return self._state.calibration.ratio

@@ -7,7 +7,7 @@ Source: ContextLimitConfig and ContextBudgetEstimator of seed 000; the arithmeti
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Protocol, runtime_checkable
 
@@ -32,6 +32,14 @@ class TokenEstimator(Protocol):
 
     def count(self, messages: Sequence[Message]) -> int:
         """Tokens of these messages."""
+
+
+@runtime_checkable
+class CountsOverhead(Protocol):
+    """An estimator that knows what tools cost; with others they cost as one more user message."""
+
+    def overhead(self, tools: object) -> int:
+        """Tokens of a prompt besides its messages; None is no tools."""
 
 
 _CJK = re.compile("[\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uffef]")
@@ -141,7 +149,8 @@ class ContextBudgetEstimator:
         limits: Window, margin and the two lines.
         max_output_tokens: Tokens of one reply; also the warning line where none is set.
         estimator: Counts tokens; a character estimate by default.
-        tools: What the model is told about tools; counted as one more user message.
+        tools: What the model is told about tools; counted by the estimator's `overhead(tools)`
+            if it has one, else as one more user message.
         prompt: Forces the final answer; None forces it silently.
     """
 
@@ -169,9 +178,11 @@ class ContextBudgetEstimator:
         additive, tools_in = self.estimator.additive, self.estimator.includes_tools
         self.calibrates = self.active and additive and not tools_in
         """Observed prompt tokens are learnt from."""
-        counted = tools and not tools_in
-        self._probe = Message.user(str(tools)) if counted else None
-        self._probe_cost = 0 if self._probe is None else self.cost(self._probe)
+        knows = isinstance(self.estimator, CountsOverhead)
+        self._probe = Message.user(str(tools)) if tools and not tools_in and not knows else None
+        self._fixed = 0 if self._probe is None else self.cost(self._probe)
+        if knows and not tools_in:
+            self._fixed = self._overhead(tools)
         self._prompt_cost = 0 if prompt is None else self.cost(prompt)
 
     def cost(self, message: Message) -> int:
@@ -182,9 +193,21 @@ class ContextBudgetEstimator:
         """
         return self._count((message,)) if self.estimator.additive else 0
 
+    @property
+    def method(self) -> str:
+        """What the estimator calls its way of counting."""
+        return str(getattr(self.estimator, "method", type(self.estimator).__name__))
+
     def _count(self, messages: Sequence[Message]) -> int:
+        return self._guarded(lambda: self.estimator.count(messages))
+
+    def _overhead(self, tools: object) -> int:
+        counter = self.estimator
+        return self._guarded(lambda: counter.overhead(tools))  # type: ignore[attr-defined]
+
+    def _guarded(self, count: Callable[[], int]) -> int:
         try:
-            return max(0, int(self.estimator.count(messages)))
+            return max(0, int(count()))
         except Exception as problem:
             raise HookError(
                 f"the token estimator raised {type(problem).__name__}: {problem}"
@@ -194,10 +217,11 @@ class ContextBudgetEstimator:
         """Raw sum of the visible list and the tools, and of the force prompt if asked."""
         if self.estimator.additive:
             more = self._prompt_cost if with_prompt else 0
-            return transcript.visible_cost + self._probe_cost + more
+            return transcript.visible_cost + self._fixed + more
         messages = list(transcript.visible)
         more_messages = (self._probe, self.prompt if with_prompt else None)
-        return self._count([*messages, *(m for m in more_messages if m is not None)])
+        fixed = 0 if self._probe is not None else self._fixed
+        return fixed + self._count([*messages, *(m for m in more_messages if m is not None)])
 
     def estimate(
         self, transcript: Transcript, calibration: Calibration, *, with_prompt: bool = False

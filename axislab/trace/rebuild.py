@@ -7,7 +7,9 @@ from typing import Any
 
 from axislab.config import AgentConfig
 from axislab.errors import ConfigError, TraceError
+from axislab.models.estimators import estimator_named
 from axislab.recipe import Recipe
+from axislab.runtime.budget import CharEstimator, TokenEstimator
 from axislab.runtime.conversation import ConversationRuntime
 from axislab.runtime.decisions import Rule
 from axislab.runtime.rules import CHAIN
@@ -15,25 +17,44 @@ from axislab.tools.executor import ToolExecutor
 from axislab.trace.trace import Trace
 
 
-def conversation_of(trace: Trace, *, recipe: Recipe | None = None) -> ConversationRuntime:
+def conversation_of(
+    trace: Trace, *, recipe: Recipe | None = None, estimator: TokenEstimator | None = None
+) -> ConversationRuntime:
     """A conversation that has not begun, under the config a run was made with.
 
     Args:
         trace: The run's trace.
         recipe: The recipe, where its chain, hooks or tools are functions: a trace holds only
             their names.
+        estimator: What counted its tokens, where that is an object of the user's own.
 
     Raises:
         TraceError: The header does not hold enough; the message says what to pass.
     """
-    return _from_header(trace) if recipe is None else _from_recipe(recipe)
+    counter = _estimator(trace) if estimator is None else estimator
+    return _from_header(trace, counter) if recipe is None else _from_recipe(recipe, counter)
 
 
-def _from_recipe(recipe: Recipe) -> ConversationRuntime:
+def _estimator(trace: Trace) -> TokenEstimator:
+    """What counted the tokens of a run; traces that do not say are by characters."""
+    method = trace.header.get("estimator")
+    if method is None or method == CharEstimator.method:
+        return CharEstimator()
+    found = estimator_named(str(method))
+    if found is None:
+        raise TraceError(
+            f"the conversation of {trace.name} cannot be rebuilt from its trace: its tokens were "
+            f"counted by {method!r}, which is none of axislab's estimators; pass estimator="
+        )
+    return found
+
+
+def _from_recipe(recipe: Recipe, estimator: TokenEstimator) -> ConversationRuntime:
     specs = ToolExecutor(recipe.tools, recipe.config.tool_policy).specs
     return ConversationRuntime(
         recipe.config.conversation,
         max_output_tokens=recipe.config.sampling.max_output_tokens,
+        estimator=estimator,
         tools=[spec.to_dict() for spec in specs] or None,
         tool_names=tuple(spec.name for spec in specs),
         chain=recipe.chain,
@@ -42,7 +63,7 @@ def _from_recipe(recipe: Recipe) -> ConversationRuntime:
     )
 
 
-def _from_header(trace: Trace) -> ConversationRuntime:
+def _from_header(trace: Trace, estimator: TokenEstimator) -> ConversationRuntime:
     described = trace.header.get("recipe") or {}
     for name in ("direct_answer", "wants_final_prompt"):
         if described.get(name) is not None:
@@ -52,6 +73,7 @@ def _from_header(trace: Trace) -> ConversationRuntime:
     return ConversationRuntime(
         config.conversation,
         max_output_tokens=config.sampling.max_output_tokens,
+        estimator=estimator,
         tools=tools or None,
         tool_names=tuple(str(tool["function"]["name"]) for tool in tools),
         chain=_chain(trace, described.get("chain")),

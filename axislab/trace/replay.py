@@ -14,6 +14,7 @@ from axislab.errors import ConversationError, TraceError
 from axislab.events import ModelRequested, StepTaken, ToolFinished
 from axislab.messages import Message, Role, ToolStatus
 from axislab.recipe import Recipe
+from axislab.runtime.budget import TokenEstimator
 from axislab.runtime.conversation import ConversationRuntime
 from axislab.runtime.decisions import RuleReport
 from axislab.runtime.info import ConversationStepResult
@@ -54,13 +55,19 @@ class ReplayReport:
         return f"{self.steps} steps the same" + (f"; {self.difference}" if self.difference else "")
 
 
-def replay(source: Run | Trace, *, recipe: Recipe | None = None) -> ReplayReport:
+def replay(
+    source: Run | Trace,
+    *,
+    recipe: Recipe | None = None,
+    estimator: TokenEstimator | None = None,
+) -> ReplayReport:
     """Decide a recorded run again and compare every step with what was recorded.
 
     Args:
         source: The run.
         recipe: The recipe it was run with; needed where its chain, hooks or tools are functions
             that the trace only names.
+        estimator: What counted its tokens, where that is an object of your own.
 
     Raises:
         TraceError: The header does not hold enough; the message says what to pass.
@@ -70,7 +77,7 @@ def replay(source: Run | Trace, *, recipe: Recipe | None = None) -> ReplayReport
         4 steps the same
     """
     trace = source.trace if isinstance(source, Run) else source
-    runtime = conversation_of(trace, recipe=recipe)
+    runtime = conversation_of(trace, recipe=recipe, estimator=estimator)
     tape = _Tape(trace)
     steps = trace.of(StepTaken.kind)
     for done, record in enumerate(steps):

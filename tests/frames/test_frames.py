@@ -343,11 +343,13 @@ def test_budgets_df_compares_the_estimate_with_what_was_counted():
     story = Story()
     story.begin()
     estimate = story.tokens
-    story.request(input_tokens=20)
+    story.request(input_tokens=20, estimator="chars/4")
     story.step("x", [S.INITIAL_USER], calibration_ratio=0.9)
     story.request(outcome="rate_limit", output_tokens=None, error="too many")
     row, failed = budgets_df(story.run()).itertuples()
     assert row.error == estimate - 20
+    assert row.estimator == "chars/4"
+    assert pd.isna(failed.estimator), "traces of earlier versions do not say"
     assert row.relative_error == (estimate - 20) / 20
     assert row.window == 4000
     assert row.remaining == 4000 - estimate - 100

@@ -83,7 +83,7 @@ class FakeServer(ThreadingHTTPServer):
     daemon_threads = True
 
     def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
+        super().__init__(("127.0.0.1", 0), Handler)
         self.requests: list[dict[str, Any]] = []
         self.keys: list[str] = []
         self.stopped = threading.Event()
@@ -103,7 +103,7 @@ class FakeServer(ThreadingHTTPServer):
         """A client that went away is nothing to report."""
 
 
-class _Handler(BaseHTTPRequestHandler):
+class Handler(BaseHTTPRequestHandler):
     server: FakeServer
     protocol_version = "HTTP/1.1"
 

@@ -256,6 +256,14 @@ def test_a_run_without_a_window_is_drawn_without_limits():
     assert not any("window" in text for text in texts(ax))
 
 
+def test_the_legend_names_what_estimated_the_tokens():
+    story = Story()
+    story.request(input_tokens=10, estimator="litellm:openai/gpt-4o")
+    frame = budgets_df(story.run())
+    assert "estimated\nby litellm:openai/gpt-4o" in texts(plot_token_budget(frame))
+    assert "estimated" in texts(plot_token_budget(frame.drop(columns="estimator")))
+
+
 def test_tokens_counted_by_us_are_not_called_reported():
     story = Story()
     story.request(input_tokens=10, usage_estimated=True)
