@@ -1,0 +1,119 @@
+"""A scripted session of each provider's shape, through a Lab and the litellm route of each."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from provider_servers import SESSION, ProviderServer
+
+import axislab as al
+from axislab.models.profiles import PROFILES
+
+ROUTES: dict[str, tuple[str, str, dict[str, Any]]] = {
+    "openai": ("openai/gpt-4o", "/v1", {"profile": "openai"}),
+    "anthropic": ("anthropic/claude-sonnet-4-5", "", {}),
+    "gemini": ("gemini/gemini-3-pro-preview", "", {}),
+    "deepseek": ("deepseek/deepseek-reasoner", "/v1", {}),
+    "moonshot": ("moonshot/kimi-k2.5", "/v1", {}),
+    "mistral": ("mistral/mistral-large-latest", "/v1", {}),
+    "vllm": ("hosted_vllm/qwen", "/v1", {}),
+    "ollama": ("ollama_chat/llama3.2", "", {}),
+    "llamacpp": ("openai/local", "/v1", {"profile": "llamacpp"}),
+}
+"""Provider: the model string, what follows the server's address, further options of the Lab."""
+
+
+@al.tool
+def search(query: str) -> str:
+    """Look something up."""
+    return f"found {query}" if query != "b" else ""
+
+
+RECIPE = al.Recipe(name="session", tools=(search,)).with_(
+    max_turns=5, on_duplicate="rollback", max_rollbacks=2, attempts=1
+)
+
+
+@pytest.fixture(scope="module")
+def servers() -> Iterator[ProviderServer]:
+    running = ProviderServer()
+    yield running
+    running.stop()
+
+
+@pytest.fixture(scope="module")
+def session(servers: ProviderServer) -> Any:
+    done: dict[str, Any] = {}
+
+    def run(provider: str) -> Any:
+        if provider not in done:
+            model, path, options = ROUTES[provider]
+            base = f"{servers.url}/{provider}{path}"
+            lab = al.Lab(model, api_base=base, api_key="k", **options)
+            thinking = {"reasoning_effort": "low"} if provider == "anthropic" else {}
+            done[provider] = lab.run(RECIPE.with_(max_output_tokens=4096, **thinking), "What?")
+        return done[provider]
+
+    return run
+
+
+@pytest.mark.parametrize("provider", ROUTES)
+def test_a_session_with_tools_ends_well_and_no_request_is_refused(
+    provider: str, session: Any, servers: ProviderServer
+) -> None:
+    run = session(provider)
+    dialect = servers.dialects[provider]
+    assert dialect.refused == []
+    assert (run.status, run.turns) == ("COMPLETED", 5)
+    assert run.output == "It is \\boxed{42}."
+    assert len(dialect.requests) == len(SESSION)
+    assert [r.reason for r in run.rollbacks] == ["duplicate_query"]
+
+
+@pytest.mark.parametrize("provider", ["openai", "moonshot", "mistral", "vllm", "llamacpp"])
+def test_good_ids_come_back_verbatim_and_others_are_replaced(
+    provider: str, session: Any, servers: ProviderServer
+) -> None:
+    session(provider)
+    dialect = servers.dialects[provider]
+    sent = dialect.sent_ids()
+    first, second, third, hidden, same, again = dialect.issued
+    assert sent[:3] == [first, second, third]
+    assert len(sent) == len(set(sent)) == 6
+    assert same == again
+    assert not {hidden, same} & {*sent}
+
+
+@pytest.mark.parametrize("provider", ["deepseek", "moonshot", "vllm", "ollama", "anthropic"])
+def test_reasoning_goes_back_to_those_who_want_it(
+    provider: str, session: Any, servers: ProviderServer
+) -> None:
+    session(provider)
+    sent = json.dumps(servers.dialects[provider].requests[-1])
+    assert "First a." in sent
+    assert "Now d and e." in sent
+    assert "Was that a?" not in sent, "it was rolled back"
+
+
+@pytest.mark.parametrize("provider", ["openai", "gemini", "mistral"])
+def test_reasoning_stays_here_with_those_who_do_not(
+    provider: str, session: Any, servers: ProviderServer
+) -> None:
+    run = session(provider)
+    assert "First a." not in json.dumps(servers.dialects[provider].requests[-1])
+    if provider == "gemini":
+        assert [m.reasoning for m in run.trace.full if m.reasoning][0] == "First a."
+
+
+def test_the_placeholder_for_missing_reasoning_is_the_providers(
+    session: Any, servers: ProviderServer
+) -> None:
+    for provider in ("deepseek", "moonshot"):
+        session(provider)
+        messages = servers.dialects[provider].requests[-1]["messages"]
+        sent = [m["reasoning_content"] for m in messages if m["role"] == "assistant"]
+        missing = PROFILES[provider].no_reasoning
+        assert sent == ["First a.", missing, "Now d and e.", missing]
