@@ -66,6 +66,8 @@ if TYPE_CHECKING:
     from axislab.models.local import LocalModel as LocalModel
     from axislab.models.local import add_local_model as add_local_model
     from axislab.models.price import Price as Price
+    from axislab.models.profiles import PROFILES as PROFILES
+    from axislab.models.profiles import ProviderProfile as ProviderProfile
     from axislab.models.resolve import resolve_model as resolve_model
     from axislab.models.scripted import ScriptedModel as ScriptedModel
     from axislab.models.simulated import SimulatedModel as SimulatedModel
@@ -159,8 +161,10 @@ _HOME = {
     "ModelReply": "models.base",
     "ModelRequest": "models.base",
     "PRESET_TABLE": "models.faults",
+    "PROFILES": "models.profiles",
     "Pass": "runtime.decisions",
     "Price": "models.price",
+    "ProviderProfile": "models.profiles",
     "Recipe": "recipe",
     "RecoveryPolicy": "config",
     "RetryPolicy": "config",
@@ -249,4 +253,4 @@ if not TYPE_CHECKING:  # so that a misspelt name stays a type error
         return value
 
     def __dir__() -> list[str]:
-        return sorted(globals().keys() | _HOME.keys() | _MODULES)
+        return sorted({*_HOME, *_MODULES, *(n for n in globals() if n.startswith("__"))})

@@ -220,6 +220,8 @@ class Ollama(Dialect):
     """A protocol of its own: arguments are objects, and it makes no ids."""
 
     def answer(self, path: str, body: Body) -> Body:
+        if path.endswith("/api/show"):  # litellm asks what the model can do
+            return {"template": "{{ .Tools }}", "model_info": {}}
         turn = SESSION[len(self.requests)]
         self.requests.append(body)
         need(path.endswith("/api/chat") and body["stream"] is False, f"path {path}")

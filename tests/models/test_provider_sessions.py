@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from provider_servers import SESSION, ProviderServer
+from provider_servers import DIALECTS, SESSION, OpenAI, ProviderServer, Refused
 
 import axislab as al
 from axislab.models.profiles import PROFILES
@@ -26,7 +26,7 @@ ROUTES: dict[str, tuple[str, str, dict[str, Any]]] = {
 """Provider: the model string, what follows the server's address, further options of the Lab."""
 
 
-@al.tool
+@al.tool(query="query")
 def search(query: str) -> str:
     """Look something up."""
     return f"found {query}" if query != "b" else ""
@@ -50,14 +50,18 @@ def session(servers: ProviderServer) -> Any:
 
     def run(provider: str) -> Any:
         if provider not in done:
-            model, path, options = ROUTES[provider]
-            base = f"{servers.url}/{provider}{path}"
-            lab = al.Lab(model, api_base=base, api_key="k", **options)
-            thinking = {"reasoning_effort": "low"} if provider == "anthropic" else {}
-            done[provider] = lab.run(RECIPE.with_(max_output_tokens=4096, **thinking), "What?")
+            done[provider] = converse(servers, provider, provider)
         return done[provider]
 
     return run
+
+
+def converse(servers: ProviderServer, provider: str, place: str, **options: Any) -> Any:
+    model, path, usual = ROUTES[provider]
+    base = f"{servers.url}/{place}{path}"
+    lab = al.Lab(model, api_base=base, api_key="k", **{**usual, **options})
+    thinking = {"reasoning_effort": "low"} if provider == "anthropic" else {}
+    return lab.run(RECIPE.with_(max_output_tokens=4096, **thinking), "What?")
 
 
 @pytest.mark.parametrize("provider", ROUTES)
@@ -117,3 +121,50 @@ def test_the_placeholder_for_missing_reasoning_is_the_providers(
         sent = [m["reasoning_content"] for m in messages if m["role"] == "assistant"]
         missing = PROFILES[provider].no_reasoning
         assert sent == ["First a.", missing, "Now d and e.", missing]
+
+
+@pytest.mark.parametrize("provider", ["anthropic", "deepseek", "mistral", "vllm", "llamacpp"])
+def test_without_its_profile_the_provider_refuses(provider: str, servers: ProviderServer) -> None:
+    place = f"plain-{provider}"
+    servers.dialects[place] = DIALECTS[provider]()
+    run = converse(servers, provider, place, profile="axislab")
+    assert run.status == "FAILED"
+    assert servers.dialects[place].refused
+
+
+def called(*ids: str, arguments: str = "{}") -> dict[str, Any]:
+    function = {"name": "search", "arguments": arguments}
+    calls = [{"id": own, "type": "function", "function": function} for own in ids]
+    return {"role": "assistant", "content": None, "tool_calls": calls}
+
+
+def result(own: str) -> dict[str, Any]:
+    return {"role": "tool", "content": "x", "tool_call_id": own}
+
+
+USER = {"role": "user", "content": "hi"}
+
+
+@pytest.mark.parametrize(
+    "messages",
+    [
+        [USER, called("a")],
+        [USER, called("a", "b"), result("a")],
+        [USER, called("a"), USER, result("a")],
+        [USER, called("a"), result("a"), result("a")],
+        [USER, called("a", "a"), result("a"), result("a")],
+        [USER, result("a")],
+        [USER, called("a" * 41), result("a" * 41)],
+        [USER, called("a", arguments='{"q": "cu'), result("a")],
+        [USER, {"role": "system", "content": "late"}, USER],
+        [USER, {"role": "ConversationRuntime", "content": "{}"}, USER],
+        [{**USER, "stage": "initial"}],
+        [{"role": "user", "content": None}],
+        [USER, {"role": "assistant", "content": "so far"}],
+    ],
+)
+def test_the_server_refuses_what_strict_providers_refuse(messages: list[dict[str, Any]]) -> None:
+    good = [USER, called("a", "b"), result("b"), result("a"), USER]
+    OpenAI().check({"messages": good, "tools": [{}]})
+    with pytest.raises((Refused, ValueError)):
+        OpenAI().check({"messages": messages, "tools": [{}]})
