@@ -93,6 +93,7 @@ if TYPE_CHECKING:
     from axislab.runtime.markers import Compaction as Compaction
     from axislab.runtime.markers import DiscardAll as DiscardAll
     from axislab.runtime.markers import Rollback as Rollback
+    from axislab.runtime.reasoning_calls import CALL_IN_REASONING as CALL_IN_REASONING
     from axislab.runtime.rules import CHAIN as CHAIN
     from axislab.runtime.stages import STAGE_TO_ACTION as STAGE_TO_ACTION
     from axislab.runtime.stages import VALID_STAGE_TRANSITION as VALID_STAGE_TRANSITION
@@ -130,6 +131,7 @@ _HOME = {
     "Ask": "tools.middleware",
     "AssistantRollbackConfig": "config",
     "AxislabError": "errors",
+    "CALL_IN_REASONING": "runtime.reasoning_calls",
     "CHAIN": "runtime.rules",
     "ChatModel": "models.base",
     "Compaction": "runtime.markers",

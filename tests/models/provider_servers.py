@@ -88,7 +88,11 @@ class Dialect:
             message["tool_calls"] = calls
         if self.thinks and turn.thought:
             message["reasoning_content"] = turn.thought
-        choice = {"index": 0, "message": message, "finish_reason": "tool_calls" if calls else "stop"}
+        choice = {
+            "index": 0,
+            "message": message,
+            "finish_reason": "tool_calls" if calls else "stop",
+        }
         usage = {"prompt_tokens": 11, "completion_tokens": 7, "total_tokens": 18}
         head = {"id": "r", "object": "chat.completion", "created": 1, "model": "m"}
         return {**head, "choices": [choice], "usage": usage}
