@@ -65,8 +65,7 @@ class Lab:
         api_key: The key of the model's provider; by default litellm looks in the environment.
             A recipe's own model of another provider does not get it.
         api_base: The provider's address, for self-hosted models.
-        **options: Further options of the model: `price`, `profile` (what the provider demands of
-            a conversation, where it does not follow from the model string) and what litellm takes.
+        **options: Further options of the model: `price`, `profile`, and what litellm takes.
 
     Raises:
         ModelError: The model string is unknown, or its key is missing.

@@ -11,6 +11,7 @@ import re
 import threading
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import pairwise
 from typing import Any
 
 Body = dict[str, Any]
@@ -209,7 +210,7 @@ class Vllm(Dialect):
 
     def check(self, body: Body) -> None:
         roles = [m["role"] for m in body["messages"]]
-        need(("user", "user") not in zip(roles, roles[1:], strict=False), "roles must alternate")
+        need(("user", "user") not in pairwise(roles), "roles must alternate")
         need(all(isinstance(m.get("content"), str) for m in body["messages"]), "None is no text")
         super().check(body)
 

@@ -109,7 +109,7 @@ def test_reasoning_stays_here_with_those_who_do_not(
     run = session(provider)
     assert "First a." not in json.dumps(servers.dialects[provider].requests[-1])
     if provider == "gemini":
-        assert [m.reasoning for m in run.trace.full if m.reasoning][0] == "First a."
+        assert next(m.reasoning for m in run.trace.full if m.reasoning) == "First a."
 
 
 def test_the_placeholder_for_missing_reasoning_is_the_providers(

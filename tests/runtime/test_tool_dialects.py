@@ -76,7 +76,10 @@ def test_other_thinking_is_left_alone(reply):
 
 
 def test_thinking_cut_by_length_stays_the_end():
-    assert judged(JSON_CALL, finish="length").decision.rule == "token_exhaustion"
+    decision = judged(JSON_CALL, finish="length").decision
+    assert decision.rule == "token_exhaustion"
+    assert decision.because.startswith("thinking used all tokens of the reply")
+    assert "thinking" not in judged(None, finish="length").decision.because
 
 
 def test_a_recipe_with_the_rule_gets_its_call_in_the_end():

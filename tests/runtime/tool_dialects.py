@@ -9,7 +9,7 @@ JSON_CALL = '{"name": "search", "arguments": {"query": "Osk"}}'
 DIALECTS = {
     # Nous Hermes 2 Pro, Qwen 2.5 and 3: the Hermes function calling format
     "hermes": f"<tool_call>\n{JSON_CALL}\n</tool_call>",
-    "hermes parallel": f"<tool_call>\n{JSON_CALL}\n</tool_call>\n<tool_call>\n{JSON_CALL}\n</tool_call>",
+    "hermes parallel": "\n".join([f"<tool_call>\n{JSON_CALL}\n</tool_call>"] * 2),
     "hermes cut": '<tool_call>\n{"name": "search", "arguments": {"query": "Os',
     "hermes inside a reply": f"Let me look it up.\n\n<tool_call>\n{JSON_CALL}\n</tool_call>",
     # Qwen3-Coder: XML inside the same tag
@@ -73,12 +73,14 @@ DIALECTS = {
         '{"query": "Osk"}<|call|>'
     ),
     "gpt-oss, recipient first": (
-        '<|start|>assistant to=functions.search<|channel|>commentary json<|message|>{"query": "Osk"}'
+        "<|start|>assistant to=functions.search<|channel|>commentary json<|message|>"
+        '{"query": "Osk"}'
     ),
     # Granite, InternLM, Phi-4 mini, Command R, Nemotron, OLMo 3
     "granite": f"<|tool_call|>[{JSON_CALL}]",
     "internlm": (
-        '<|action_start|><|plugin|>\n{"name": "search", "parameters": {"query": "Osk"}}<|action_end|>'
+        '<|action_start|><|plugin|>\n{"name": "search", "parameters": {"query": "Osk"}}'
+        "<|action_end|>"
     ),
     "phi 4 mini": f"functools[{JSON_CALL}]",
     "command r": (
