@@ -229,7 +229,7 @@ class LiteLLMModel:
         out.update(
             model=self._name,
             messages=wire_messages(
-                request.messages, tools=tools, profile=profile, thinking=_thinks(request.sampling)
+                request.messages, tools=tools, profile=profile, thinking=_thinks(out)
             ),
             timeout=self._timeout,
             max_retries=0,  # else one call is up to three requests, and none of them counted
@@ -317,12 +317,11 @@ def _sampling(sampling: Sampling) -> dict[str, Any]:
     return out
 
 
-def _thinks(sampling: Sampling) -> bool:
-    """True if the model is asked to think."""
-    effort = sampling.reasoning_effort or sampling.extra.get("reasoning_effort")
-    asked = sampling.extra.get("thinking")
+def _thinks(parameters: Mapping[str, Any]) -> bool:
+    """True if a call asks the model to think."""
+    asked = parameters.get("thinking")
     on = isinstance(asked, Mapping) and asked.get("type") != "disabled"
-    return on or effort not in (None, "none")
+    return on or parameters.get("reasoning_effort") not in (None, "none")
 
 
 def _is_whole(usage: Usage | None) -> bool:

@@ -1,28 +1,33 @@
 """What each provider demands of a conversation, as a table; `outgoing` renders by it.
 
-"Documented" is what a provider's own pages or its published error text say, "measured" is what
-litellm 1.110 was seen to send, or a server to do; a cell without either is the careful choice.
+"Documented" is what a provider's pages, its maintainers or its error texts say; "measured" is what
+litellm 1.110 was seen to send, or a server to do; "assumed" was not looked up, and is the choice
+that harms least if it is wrong. No profile was tried against the provider itself.
 
-- openai: an id has at most 40 characters (documented error), `tools` must not be an empty list
-  (documented error; axislab never sends one), reasoning is not part of chat completions.
-- anthropic: ids match `[a-zA-Z0-9_-]+` and are unique in the conversation, text must not be
-  blank, a history with calls needs its tools declared, thinking goes back signed as it came
-  before the calls it led to (all documented); from Claude 4.6 on a last assistant message is
-  refused (documented), before it is continued: litellm's model list says which. The system
-  message and alternation are litellm's work (measured).
-- gemini: text must not be blank, a result names its tool (documented); the thought signature
-  travels inside the id that litellm makes (measured), so ids go back verbatim.
+- openai: an id has at most 40 characters (documented error); an empty list of tools is refused
+  (assumed; axislab never sends one); reasoning is not part of chat completions (assumed).
+- anthropic: thinking goes back signed as it came, before the calls it led to (documented error); a
+  last assistant message is continued by older models and refused by newer ones (litellm's list of
+  models says which); ids match `[a-zA-Z0-9_-]+`, a history with calls needs its tools declared,
+  text must not be blank, roles alternate, the system message is apart (measured: litellm sees to
+  it); ids are unique in the conversation, a message to be continued must not end in white space,
+  which is cut off for all that continue (assumed).
+- gemini: results go by the name of the tool, the thought signature travels inside the id that
+  litellm makes, so ids go back verbatim (measured); text must not be blank (assumed).
 - deepseek: while thinking, turns that call tools must carry `reasoning_content` in all later
-  requests, an empty one included, else error 400; elsewhere it is ignored (documented).
-- moonshot: the same, with at least one character (documented error; the space is litellm's);
-  ids look like `functions.name:0` and must come back verbatim; nothing may be blank (documented).
-- mistral: ids are nine letters or digits; roles alternate; "user" must not follow "tool"; an
-  assistant message needs content or calls (documented errors). litellm drops reasoning (measured).
-- hosted_vllm, vllm: the model's chat template decides; those of Gemma and Mistral demand
-  alternation (documented error) and some concatenate content, so it is never null. Templates of
-  models that think between calls want that reasoning back; others leave it out.
-- ollama, ollama_chat: reasoning goes back as `thinking` (documented; measured through litellm);
-  the last assistant message is continued.
+  requests, an empty one included, else error 400; elsewhere it is ignored (documented). Content
+  is text, never null; a reply is not continued at the usual address (assumed).
+- moonshot: the same with at least one character (documented error; the space is litellm's); ids
+  like `functions.name:0` go back verbatim, nothing may be blank (assumed).
+- mistral: ids are nine letters or digits; roles alternate; "user" must not follow "tool"
+  (documented errors); a message with `prefix` is continued (documented); results carry the tool's
+  name, blank text is refused (assumed). litellm drops reasoning (measured).
+- vllm: the model's chat template decides; those of Gemma and Mistral demand alternation
+  (documented error); continuing needs further parameters (documented), so replies are folded.
+  Content is never null, since templates join it, and models that think between calls want that
+  reasoning back (assumed).
+- ollama: the last assistant message is continued (documented); reasoning goes back as `thinking`
+  (measured: litellm renames it).
 - llamacpp: the last assistant message is continued unless --no-prefill-assistant (documented);
   arguments that are no JSON are error 500 for ever (measured). litellm knows it as "openai/…"
   with an api_base, so ask for it by name: `Lab("openai/x", api_base=…, profile="llamacpp")`.
@@ -60,9 +65,12 @@ class ProviderProfile(Config):
     """System messages stay, become one at the beginning, or the beginning of the first user's."""
     bridge: str | None = None
     """Text of an assistant message put between a tool result and a user message."""
-    trailing_assistant: Literal["continued", "folded", "listed"] = "folded"
+    trailing_assistant: Literal["continued", "folded", "listed", "verbatim"] = "folded"
     """A last assistant message is sent, to be continued; or quoted in a user message; "listed" is
-    the first where litellm's list says the model can, else the second."""
+    the first where litellm's list says the model can, else the second; "verbatim" sends it as it
+    is. The first two leave out an empty one."""
+    continue_key: str | None = None
+    """Key that marks a message to be continued."""
     reasoning: Literal["dropped", "kept", "required", "signed"] = "dropped"
     """What goes back: nothing; what there is on turns that call tools; once the model thinks and
     calls tools, one for every assistant message; the provider's signed blocks."""
@@ -136,6 +144,8 @@ PROFILES: Final[Mapping[str, ProviderProfile]] = _table(
         roles="merged",
         system="first",
         bridge="Understood.",
+        trailing_assistant="continued",
+        continue_key="prefix",
         id_pattern="[a-zA-Z0-9]{9}",
         named_results=True,
         empty_content="text",
@@ -162,7 +172,7 @@ PROFILES: Final[Mapping[str, ProviderProfile]] = _table(
     ProviderProfile(
         name="openai_compatible", roles="merged", system="first", empty_content="text"
     ),
-    ProviderProfile(name="axislab", trailing_assistant="continued"),
+    ProviderProfile(name="axislab", trailing_assistant="verbatim"),
 )  # fmt: skip
 """The profiles by name."""
 

@@ -26,8 +26,8 @@ def shape(messages: Sequence[Wire], profile: ProviderProfile) -> list[Wire]:
         profile: What the provider demands.
     """
     out = _with_system(list(messages), profile)
-    if profile.trailing_assistant != "continued":
-        out = _folded(out)
+    if profile.trailing_assistant != "verbatim":
+        out = _trailing(out, profile)
     if profile.blank is not None:
         out = [_filled(message, profile.blank) for message in out]
     if profile.bridge is not None:
@@ -48,14 +48,18 @@ def _with_system(messages: list[Wire], profile: ProviderProfile) -> list[Wire]:
     return [{"role": "user", "content": text}, *others]
 
 
-def _folded(messages: list[Wire]) -> list[Wire]:
-    """The beginning of a reply becomes part of the prompt; an empty one is left out."""
+def _trailing(messages: list[Wire], profile: ProviderProfile) -> list[Wire]:
+    """The beginning of a reply is to be continued, or becomes part of the prompt."""
     last = messages[-1] if messages else {}
     if last.get("role") != "assistant" or last.get("tool_calls") or len(messages) == 1:
         return messages
-    if not last["content"].strip():
+    text = last["content"].rstrip()
+    if not text:
         return messages[:-1]
-    return [*messages[:-1], {"role": "user", "content": CONTINUE + last["content"]}]
+    if profile.trailing_assistant != "continued":
+        return [*messages[:-1], {"role": "user", "content": CONTINUE + text}]
+    flag = {} if profile.continue_key is None else {profile.continue_key: True}
+    return [*messages[:-1], {**last, "content": text, **flag}]
 
 
 def _filled(message: Wire, text: str) -> Wire:

@@ -4,12 +4,14 @@ import json
 from typing import Any
 
 import pytest
+from fake_server import FakeServer
 from hypothesis import given
 from hypothesis import strategies as st
 
 import axislab as al
 from axislab.errors import ConfigError
 from axislab.messages import Message, Role, ToolCall
+from axislab.models.base import ModelRequest
 from axislab.models.litellm_model import LiteLLMModel
 from axislab.models.outgoing import wire_messages
 from axislab.models.pairing import NO_RESULT, paired
@@ -134,9 +136,15 @@ def test_the_beginning_of_a_reply_is_continued_or_folded_into_the_prompt() -> No
         "role": "user",
         "content": CONTINUE + "The capital is",
     }
-    assert len(wire(*talk, profile="mistral")) == 1
+    begun = {"role": "assistant", "content": "The capital is"}
+    talk = [Message.user("a"), Message.assistant("The capital is \n")]
+    assert wire(*talk, profile="llamacpp")[-1] == begun
+    assert wire(*talk, profile="mistral")[-1] == {**begun, "prefix": True}
+    assert wire(*talk, profile="axislab")[-1]["content"] == "The capital is \n"
+    assert wire(*talk, Message.user("b"), profile="mistral")[1].keys() == begun.keys()
     for empty in (None, "", " \n"):
-        assert roles(Message.user("a"), Message.assistant(empty), profile="deepseek") == ["user"]
+        for name in sorted(PROFILES.keys() - {"axislab"}):
+            assert roles(Message.user("a"), Message.assistant(empty), profile=name) == ["user"]
     called = [Message.user("a"), Message.assistant(None, [call("c1")])]
     assert roles(*called, profile="deepseek") == ["user", "assistant", "tool"]
 
@@ -202,6 +210,37 @@ def test_signed_reasoning_that_is_no_list_is_left_out(broken: str) -> None:
 def test_signed_reasoning_is_kept_in_the_trace() -> None:
     message = Message.assistant("a", reasoning="hm", signed_reasoning="[1]")
     assert Message.from_dict(json.loads(json.dumps(message.to_dict()))) == message
+
+
+@given(st.text(st.characters(exclude_categories=[])), st.sampled_from(sorted(PROFILES)))
+def test_all_that_is_sent_can_be_encoded(text: str, profile: str) -> None:
+    said = Message.assistant(
+        text, [ToolCall(id=text, name=text, arguments=text, provider_id=text)], reasoning=text
+    )
+    talk = [Message.system(text), Message.user(text), said, result(text, text), Message.user(text)]
+    json.dumps(wire(*talk, profile=profile), ensure_ascii=False).encode()
+
+
+@pytest.mark.parametrize(
+    ("options", "thinks"),
+    [
+        ({}, False),
+        ({"thinking": {"type": "enabled"}}, True),
+        ({"thinking": {"type": "disabled"}}, False),
+        ({"reasoning_effort": "high"}, True),
+        ({"reasoning_effort": "none"}, False),
+    ],
+)
+def test_the_model_is_known_to_think_by_the_parameters_of_the_call(
+    options: Any, thinks: bool, run: Any, server: FakeServer
+) -> None:
+    model = LiteLLMModel(
+        "openai/ok", api_base=server.url, api_key="k", profile="deepseek",
+        allowed_openai_params=[*options], **options,
+    )  # fmt: skip
+    talk = [Message.user("q"), Message.assistant(None, [call("c1")]), result("c1")]
+    run(model.complete(ModelRequest(messages=talk)))
+    assert ("reasoning_content" in server.requests[-1]["messages"][1]) is thinks
 
 
 # Ids
