@@ -11,7 +11,7 @@ from axislab.errors import ErrorKind, ModelError
 from axislab.messages import Json, ToolCall, Usage
 from axislab.models.base import ModelReply
 from axislab.models.outgoing import clean
-from axislab.models.thoughts import split_thinking
+from axislab.models.whole_thoughts import split_thinking
 
 _PLAIN_STOPS: Final = frozenset(
     {"stop", "end_turn", "stop_sequence", "complete", "eos", "eos_token"}

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 import axislab as al
 from axislab.messages import ToolCall, Usage
 from axislab.models.base import ModelReply
-from axislab.models.thoughts import split_thinking
 from axislab.models.truncation import marked
+from axislab.models.whole_thoughts import split_thinking
 
 LIMIT = 100
 
