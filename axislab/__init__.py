@@ -67,6 +67,8 @@ if TYPE_CHECKING:
     from axislab.models.local import LocalModel as LocalModel
     from axislab.models.local import add_local_model as add_local_model
     from axislab.models.price import Price as Price
+    from axislab.models.profiles import PROFILES as PROFILES
+    from axislab.models.profiles import ProviderProfile as ProviderProfile
     from axislab.models.resolve import resolve_model as resolve_model
     from axislab.models.scripted import ScriptedModel as ScriptedModel
     from axislab.models.simulated import SimulatedModel as SimulatedModel
@@ -95,6 +97,7 @@ if TYPE_CHECKING:
     from axislab.runtime.markers import Compaction as Compaction
     from axislab.runtime.markers import DiscardAll as DiscardAll
     from axislab.runtime.markers import Rollback as Rollback
+    from axislab.runtime.reasoning_calls import CALL_IN_REASONING as CALL_IN_REASONING
     from axislab.runtime.rules import CHAIN as CHAIN
     from axislab.runtime.stages import STAGE_TO_ACTION as STAGE_TO_ACTION
     from axislab.runtime.stages import VALID_STAGE_TRANSITION as VALID_STAGE_TRANSITION
@@ -135,6 +138,7 @@ _HOME = {
     "Ask": "tools.middleware",
     "AssistantRollbackConfig": "config",
     "AxislabError": "errors",
+    "CALL_IN_REASONING": "runtime.reasoning_calls",
     "CHAIN": "runtime.rules",
     "ChatModel": "models.base",
     "Compaction": "runtime.markers",
@@ -166,8 +170,10 @@ _HOME = {
     "ModelReply": "models.base",
     "ModelRequest": "models.base",
     "PRESET_TABLE": "models.faults",
+    "PROFILES": "models.profiles",
     "Pass": "runtime.decisions",
     "Price": "models.price",
+    "ProviderProfile": "models.profiles",
     "Recipe": "recipe",
     "RecoveryPolicy": "config",
     "RetryPolicy": "config",

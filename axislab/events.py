@@ -164,6 +164,10 @@ class ModelRequested(Event):
     """Seconds."""
     finish_reason: str | None = None
     """The provider's own word; absent if it gave none."""
+    thinking_only: bool | None = None
+    """True if the reply is nothing but thinking; absent if it is not."""
+    possibly_truncated: bool | None = None
+    """True if the limit may have cut the reply, whatever finish_reason says; absent if not."""
     input_tokens: int | None = None
     output_tokens: int | None = None
     cached_tokens: int | None = None

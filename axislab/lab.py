@@ -50,7 +50,7 @@ class Lab:
         api_key: The key of the model's provider; by default litellm looks in the environment.
             A recipe's own model of another provider does not get it.
         api_base: The provider's address, for self-hosted models.
-        **options: Further options of the model.
+        **options: Further options of the model: `price`, `profile`, and what litellm takes.
 
     Raises:
         ModelError: The model string is unknown, or its key is missing.

@@ -51,6 +51,8 @@ class Message:
     """For a tool message: the tool. For a marker: its kind."""
     reasoning: str | None = None
     """Thinking the provider reported apart from the content."""
+    signed_reasoning: str | None = None
+    """JSON text of the same thinking as the provider signed it; sent back to it verbatim."""
 
     @property
     def text(self) -> str:
@@ -74,6 +76,7 @@ class Message:
         tool_calls: Iterable[ToolCall] = (),
         *,
         reasoning: str | None = None,
+        signed_reasoning: str | None = None,
     ) -> Message:
         """An assistant message."""
         return cls(
@@ -81,6 +84,7 @@ class Message:
             content=content,
             tool_calls=tuple(tool_calls),
             reasoning=reasoning,
+            signed_reasoning=signed_reasoning,
         )
 
     @classmethod
@@ -93,7 +97,7 @@ class Message:
         out: dict[str, Json] = {"role": str(self.role), "content": self.content}
         if self.tool_calls:
             out["tool_calls"] = [_call_to_dict(call) for call in self.tool_calls]
-        for key in ("tool_call_id", "name", "reasoning"):
+        for key in ("tool_call_id", "name", "reasoning", "signed_reasoning"):
             if (value := getattr(self, key)) is not None:
                 out[key] = value
         return out
@@ -121,6 +125,7 @@ class Message:
             tool_call_id=_optional(data.get("tool_call_id")),
             name=_optional(data.get("name")),
             reasoning=_optional(data.get("reasoning", data.get("reasoning_content"))),
+            signed_reasoning=_optional(data.get("signed_reasoning")),
         )
 
 

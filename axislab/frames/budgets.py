@@ -92,6 +92,10 @@ class BudgetRow:
         """Prompt tokens expected."""
         return _count(self.data.get("estimated_prompt_tokens"))
 
+    def flag(self, name: str) -> bool | None:
+        """What is said of a reply only where it is true; None without a reply."""
+        return bool(self.data.get(name)) if self.data.get("outcome") == "ok" else None
+
     @property
     def error(self) -> int | None:
         """Estimate minus observed."""
@@ -130,6 +134,18 @@ BUDGETS: Table[BudgetRow] = Table(
         Column("step", "Int64", "Step the reply leads to.", "step"),
         Column("outcome", "string", "ok, or the kind of the error.", "outcome"),
         Column("finish_reason", "string", "The provider's word; NA if none.", "finish_reason"),
+        Column(
+            "thinking_only",
+            "boolean",
+            "The reply is nothing but thinking.",
+            lambda r: r.flag("thinking_only"),
+        ),
+        Column(
+            "possibly_truncated",
+            "boolean",
+            "The limit may have cut the reply, whatever finish_reason says.",
+            lambda r: r.flag("possibly_truncated"),
+        ),
         Column(
             "estimated_prompt_tokens",
             "Int64",

@@ -30,6 +30,9 @@ class ModelReply:
 
     text: str | None = None
     reasoning: str | None = None
+    """Thinking, apart from the text."""
+    signed_reasoning: str | None = None
+    """JSON text of the thinking as the provider signed it, for it alone to read again."""
     tool_calls: tuple[ToolCall, ...] = ()
     """With the provider's ids, verbatim, in `provider_id`; `id` is empty until ours is given."""
     finish_reason: str | None = None
@@ -43,6 +46,23 @@ class ModelReply:
     """The name the provider gave itself."""
     latency: float = 0.0
     """Seconds."""
+    possibly_truncated: bool = False
+    """The limit may have cut it, whatever the finish reason says: all tokens allowed were used,
+    or a call's arguments stop in the middle."""
+
+    @property
+    def thinking_only(self) -> bool:
+        """True if the model thought, and neither said nor called anything.
+
+        With the finish reason "length" its thinking used up the whole budget: the runtime ends the
+        conversation as one cut by length (level 1), since asking again with the same
+        `max_output_tokens` would most likely end the same way. With another reason it is an empty
+        reply, and `on_empty_reply` says what follows. No retry of a request happens for either.
+        """
+        if (self.text or "").strip() or self.tool_calls:
+            return False
+        spent = self.usage.reasoning_tokens if self.usage else None
+        return bool((self.reasoning or "").strip() or spent)
 
 
 @runtime_checkable

@@ -18,6 +18,7 @@ from axislab.messages import Usage
 from axislab.models.base import ChatModel, ModelReply, ModelRequest
 from axislab.models.classify import classify
 from axislab.models.shape import what_is_wrong
+from axislab.models.truncation import marked
 
 RETRIED: Final[Mapping[ErrorKind, bool]] = MappingProxyType(
     {
@@ -191,7 +192,11 @@ class _Call:
         problem_text = what_is_wrong(reply)
         if problem_text is not None:
             return _Outcome(latency=latency, result=self._no_reply(problem_text))
-        return _Outcome(latency=latency, result=replace(reply, latency=reply.latency or latency))
+        return _Outcome(latency=latency, result=self._finished(reply, latency))
+
+    def _finished(self, reply: ModelReply, latency: float) -> ModelReply:
+        limit = self.request.sampling.max_output_tokens
+        return marked(replace(reply, latency=reply.latency or latency), limit=limit)
 
     def record(
         self,
@@ -215,6 +220,8 @@ class _Call:
                 outcome=str(error.kind) if error else "ok" if reply else CANCELLED,
                 latency=latency,
                 finish_reason=reply.finish_reason if reply else None,
+                thinking_only=True if reply and reply.thinking_only else None,
+                possibly_truncated=True if reply and reply.possibly_truncated else None,
                 input_tokens=usage.input_tokens,
                 output_tokens=usage.output_tokens,
                 cached_tokens=usage.cached_tokens,

@@ -11,11 +11,11 @@ from axislab.errors import ErrorKind, ModelError
 from axislab.messages import Json, ToolCall, Usage
 from axislab.models.base import ModelReply
 from axislab.models.outgoing import clean
+from axislab.models.whole_thoughts import split_thinking
 
 _PLAIN_STOPS: Final = frozenset(
     {"stop", "end_turn", "stop_sequence", "complete", "eos", "eos_token"}
 )
-_OPEN_THOUGHT: Final = "<think>"
 
 
 @dataclass(slots=True)
@@ -79,6 +79,7 @@ def read_reply(response: Any, *, model: str, raw: RawReply | None = None) -> Mod
     return ModelReply(
         text=text,
         reasoning=reasoning,
+        signed_reasoning=_signed(message),
         tool_calls=calls,
         finish_reason=_finish_reason(choice, raw),
         usage=_usage(response, raw, empty=not (text or reasoning or calls)),
@@ -98,17 +99,32 @@ def _text(value: object) -> str | None:
 
 
 def _texts(message: Any) -> tuple[str | None, str | None]:
-    """Content and reasoning; a refusal counts as content, an unclosed thought as reasoning."""
+    """Content and reasoning; a refusal counts as content, think blocks in it as reasoning."""
     text = _text(getattr(message, "content", None))
     reasoning = _text(getattr(message, "reasoning_content", None))
     if not text:
         fields = getattr(message, "provider_specific_fields", None) or {}
         refusal = getattr(message, "refusal", None) or fields.get("refusal")
         text = _text(refusal) or text
-    if text and text.lstrip().startswith(_OPEN_THOUGHT) and "</think>" not in text:
-        thought = text.lstrip().removeprefix(_OPEN_THOUGHT)
-        return "", (reasoning or "") + thought
-    return text, reasoning
+    if not text:
+        return text, reasoning
+    spoken = split_thinking(text)
+    thought = spoken.thought
+    if thought and thought.strip() not in (reasoning or ""):  # litellm may have told it already
+        reasoning = (reasoning or "") + thought
+    return spoken.said, reasoning
+
+
+def _signed(message: Any) -> str | None:
+    """Thinking with the provider's signatures, which only it can make."""
+    blocks = getattr(message, "thinking_blocks", None)
+    if not isinstance(blocks, Sequence) or isinstance(blocks, str):
+        return None
+    signed = [b for b in blocks if isinstance(b, Mapping) and (b.get("signature") or b.get("data"))]
+    try:
+        return clean(json.dumps(signed, ensure_ascii=False)) if signed else None
+    except TypeError:
+        return None
 
 
 def _calls(message: Any, raw: RawReply) -> tuple[ToolCall, ...]:

@@ -7,6 +7,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import replace
 from difflib import get_close_matches
+from functools import cached_property
 from typing import Any, Final
 
 from axislab.config import Sampling
@@ -26,6 +27,7 @@ from axislab.models.estimators import MessageCounter, litellm_estimator, preload
 from axislab.models.incoming import RawReply, read_reply
 from axislab.models.outgoing import tools_of, wire_messages, wire_tools
 from axislab.models.price import Price
+from axislab.models.profiles import ProviderProfile, profile_named, profile_of
 from axislab.models.redact import is_secret_name, mask_url, require_url, url_secrets
 
 SIMULATED: Final = "axislab"
@@ -47,8 +49,6 @@ _EXAMPLES: Final = (
 )
 _KEYLESS: Final = frozenset({"bedrock", "bedrock_converse", "sagemaker", "vertex_ai", "ollama"})
 """Providers with other ways to identify themselves, or with no need to."""
-_WANTS_TOOLS: Final = frozenset({"bedrock", "bedrock_converse"})
-"""Providers that refuse a history with tool calls if no tool is declared."""
 
 
 class LiteLLMModel:
@@ -61,6 +61,8 @@ class LiteLLMModel:
         api_key: The provider's key; else litellm reads its environment variable.
         api_base: The server's address, where it is not the provider's own.
         price: What tokens cost, where litellm's own list does not say or is wrong.
+        profile: What the provider demands of a conversation: a name of `PROFILES` or one of your
+            own; by default it follows from the model string.
         timeout: Seconds for one request, a second line behind RetryPolicy.request_timeout.
         extra: Further parameters of every call, passed on as they are.
 
@@ -79,6 +81,7 @@ class LiteLLMModel:
         api_key: str | None = None,
         api_base: str | None = None,
         price: Price | None = None,
+        profile: ProviderProfile | str | None = None,
         timeout: float = 600.0,
         **extra: Any,
     ) -> None:
@@ -94,6 +97,9 @@ class LiteLLMModel:
         if api_key is not None and not isinstance(api_key, str):
             raise ConfigError(f"api_key is a {type(api_key).__name__}: give it as text")
         self.price = price
+        self._profile = profile_named(profile) if isinstance(profile, str) else profile
+        if not isinstance(self._profile, ProviderProfile | None):
+            raise ConfigError(f"profile={profile!r}: give a ProviderProfile, or a name of PROFILES")
         self._name = model.strip()
         self._api_key = api_key
         self._api_base = api_base
@@ -126,12 +132,35 @@ class LiteLLMModel:
         shown = {k: v for k, v in shown.items() if isinstance(v, str | int | float | bool)}
         if shown:
             out["extra"] = shown
+        if self._profile is not None:
+            out["profile"] = self._profile.model_dump(exclude_defaults=True)
         if self._own:
             ensure_provider(self._name)
             handler = provider_handler(self._name.partition("/")[0])
             if isinstance(handler, OwnProvider):
                 out.update(handler.info(self._name))
         return out
+
+    @property
+    def profile(self) -> ProviderProfile:
+        """What the provider demands of a conversation."""
+        if self._profile is not None:
+            found = self._profile
+        else:
+            own_server = self._api_base is not None
+            found = profile_of(self._provider, model=self._name, own_server=own_server)
+        if found.trailing_assistant != "listed":
+            return found
+        return found.model_copy(update={"trailing_assistant": self._listed_trailing})
+
+    @cached_property
+    def _listed_trailing(self) -> str:
+        try:
+            with quiet:
+                known = load_litellm().get_model_info(self._name)
+        except Exception:  # a bare Exception for a model that is not listed
+            return "folded"
+        return "continued" if known.get("supports_assistant_prefill") else "folded"
 
     @property
     def _own(self) -> bool:
@@ -203,12 +232,15 @@ class LiteLLMModel:
     def _arguments(self, request: ModelRequest) -> dict[str, Any]:
         """All parameters of the litellm call but `logger_fn`."""
         tools = request.tools
-        if not tools and self._provider in _WANTS_TOOLS:
+        profile = self.profile
+        if not tools and profile.declares_tools:
             tools = tools_of(request.messages)
         out = {**self._extra, **_sampling(request.sampling)}
         out.update(
             model=self._name,
-            messages=wire_messages(request.messages, tools=tools),
+            messages=wire_messages(
+                request.messages, tools=tools, profile=profile, thinking=_thinks(out)
+            ),
             timeout=self._timeout,
             max_retries=0,  # else one call is up to three requests, and none of them counted
         )
@@ -293,6 +325,13 @@ def _sampling(sampling: Sampling) -> dict[str, Any]:
         if (value := getattr(sampling, name)) is not None:
             out[name] = value
     return out
+
+
+def _thinks(parameters: Mapping[str, Any]) -> bool:
+    """True if a call asks the model to think."""
+    asked = parameters.get("thinking")
+    on = isinstance(asked, Mapping) and asked.get("type") != "disabled"
+    return on or parameters.get("reasoning_effort") not in (None, "none")
 
 
 def _is_whole(usage: Usage | None) -> bool:

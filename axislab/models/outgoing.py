@@ -4,48 +4,98 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Final
 
 from axislab.messages import Json, Message, Role, ToolCall, ToolSpec
+from axislab.models.call_ids import CallIds
+from axislab.models.pairing import paired
+from axislab.models.profiles import PROFILES, ProviderProfile
+from axislab.models.shaping import shape
 
 _NAME: Final = re.compile(r"[^A-Za-z0-9_-]")
 _LONGEST_NAME: Final = 64
 _UNNAMED: Final = "unnamed"
+_PLAIN: Final = PROFILES["axislab"]
 
 
 def wire_messages(
-    messages: Iterable[Message], *, tools: Sequence[ToolSpec] = ()
+    messages: Iterable[Message],
+    *,
+    tools: Sequence[ToolSpec] = (),
+    profile: ProviderProfile = _PLAIN,
+    thinking: bool = False,
 ) -> list[dict[str, Json]]:
     """The chat-completions form of the messages; markers are left out.
 
     Args:
         messages: The visible messages.
         tools: The tools offered; names of other tools are made to fit what providers accept.
+        profile: What the provider demands.
+        thinking: The model was asked to think, so reasoning is expected in the history.
     """
-    offered = {tool.name for tool in tools}
-    sent: dict[str, str] = {}
-    out = []
-    for message in messages:
-        if message.role is Role.RUNTIME:
-            continue
-        wire: dict[str, Json] = {"role": str(message.role)}
+    history = paired(messages)
+    writer = _Writer(profile, {tool.name for tool in tools}, wanted=_wanted(history, thinking))
+    return shape([writer.write(message) for message in history], profile)
+
+
+def _wanted(history: Sequence[Message], thinking: bool) -> bool:
+    """True if the model thinks and calls tools, as far as the history shows."""
+    thinks = thinking or any(message.reasoning for message in history)
+    return thinks and any(message.tool_calls for message in history)
+
+
+class _Writer:
+    """Writes the messages of one conversation."""
+
+    def __init__(self, profile: ProviderProfile, offered: set[str], *, wanted: bool) -> None:
+        self._profile = profile
+        self._offered = offered
+        self._wanted = wanted
+        self._ids = CallIds(profile)
+        self._names: dict[str, str] = {}
+
+    def write(self, message: Message) -> dict[str, Json]:
+        wire: dict[str, Json] = {"role": str(message.role), "content": clean(message.text)}
+        if message.role is Role.ASSISTANT:
+            wire.update(self._reasoning(message))
         if message.tool_calls:
-            ids = _wire_ids(message.tool_calls, taken=set(sent.values()))
-            sent.update(zip((call.id for call in message.tool_calls), ids, strict=True))
-            wire["content"] = clean(message.content) if message.content else None
-            wire["tool_calls"] = [
-                _wire_call(call, wire_id, offered)
-                for call, wire_id in zip(message.tool_calls, ids, strict=True)
-            ]
-        else:
-            wire["content"] = clean(message.text)
+            if not message.content and self._profile.empty_content == "null":
+                wire["content"] = None
+            wire["tool_calls"] = self._calls(message.tool_calls)
         if message.role is Role.TOOL:
             own = message.tool_call_id or ""
-            wire["tool_call_id"] = sent.get(own, own)
-        out.append(wire)
-    return out
+            wire["tool_call_id"] = self._ids.of(own)
+            if self._profile.named_results:
+                wire["name"] = self._names.get(own, _UNNAMED)
+        return wire
+
+    def _calls(self, calls: Sequence[ToolCall]) -> list[dict[str, Json]]:
+        out = []
+        for call, wire_id in zip(calls, self._ids.give(calls), strict=True):
+            out.append(_wire_call(call, wire_id, self._offered))
+            self._names[call.id] = out[-1]["function"]["name"]
+        return out
+
+    def _reasoning(self, message: Message) -> dict[str, Json]:
+        """The key that takes the reasoning back, if the provider wants any."""
+        how = self._profile.reasoning
+        text = clean(message.reasoning or "")
+        if how == "required" and self._wanted:
+            return {"reasoning_content": text or self._profile.no_reasoning}
+        if how == "kept" and text and message.tool_calls:
+            return {"reasoning_content": text}
+        if how == "signed" and (blocks := _blocks(message.signed_reasoning)):
+            return {"thinking_blocks": blocks}
+        return {}
+
+
+def _blocks(text: str | None) -> list[Json]:
+    try:
+        blocks = json.loads(text or "[]")
+    except (ValueError, RecursionError):  # a trace that was edited
+        return []
+    return blocks if isinstance(blocks, list) else []
 
 
 def wire_tools(tools: Iterable[ToolSpec]) -> list[dict[str, Json]]:
@@ -88,27 +138,6 @@ def safe_arguments(text: str) -> str:
 
 def _refuse(constant: str) -> object:
     raise ValueError(f"{constant} is not JSON")
-
-
-def _wire_ids(calls: Sequence[ToolCall], *, taken: set[str]) -> list[str]:
-    """The provider's id of each call, or ours where it gave none or gave it twice.
-
-    Args:
-        calls: Of one message.
-        taken: Ids sent before, which one of ours must not equal.
-    """
-    given = Counter(call.provider_id for call in calls)
-    kept = {name for name, count in given.items() if name and count == 1}
-    ids: list[str] = []
-    for index, call in enumerate(calls):
-        if call.provider_id in kept and call.provider_id:
-            ids.append(call.provider_id)
-            continue
-        own = call.id or f"call_{index}"
-        while own in kept or own in ids or own in taken:
-            own += "_"
-        ids.append(own)
-    return ids
 
 
 def _wire_call(call: ToolCall, wire_id: str, offered: set[str]) -> dict[str, Json]:

@@ -211,7 +211,12 @@ class TaskOrchestrator:
         for call in reply.tool_calls:
             self._call_ids += 1
             calls.append(replace(call, id=f"call_{self._call_ids}"))
-        return Message.assistant(reply.text, calls, reasoning=reply.reasoning)
+        return Message.assistant(
+            reply.text,
+            calls,
+            reasoning=reply.reasoning,
+            signed_reasoning=reply.signed_reasoning,
+        )
 
     def _after_error(self, error: ModelError) -> ConversationStepResult | Ending:
         if error.kind is ErrorKind.CONTEXT_LIMIT:

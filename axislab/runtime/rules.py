@@ -36,11 +36,11 @@ def token_exhaustion(turn: Turn) -> Decision | Pass:
         return Pass(f"finish reason is {turn.finish_reason!r}, not 'length'")
     if turn.text or turn.calls:
         return Pass("it was cut by length, but holds text or calls")
+    because = "cut by length with neither text nor calls"
+    if turn.message.reasoning:
+        because = "thinking used all tokens of the reply: " + because
     return Decision(
-        rule="token_exhaustion",
-        level="L1",
-        verdict=Verdict.TOKEN_EXCEED,
-        because="cut by length with neither text nor calls",
+        rule="token_exhaustion", level="L1", verdict=Verdict.TOKEN_EXCEED, because=because
     )
 
 

@@ -21,24 +21,35 @@ TAGS = frozenset(
         "tool_use",
         "use_mcp_tool",
         "tool_code",
+        "TOOLCALL",
     }
 )
-"""Tags around a call (Hermes, Qwen, GLM, MiroThinker and others)."""
+"""Tags around a call (Hermes, Qwen, GLM, MiroThinker, Nemotron and others)."""
 
 _OPENINGS = re.compile(
     r"<function=[\w.-]{1,80}>"
-    r"|<invoke name=\"[^\"\n]{1,80}\""
+    r"|<(?:steptml:)?invoke name=\"[^\"\n]{1,80}\""
     r"|\[TOOL_CALLS\]"
-    r"|<\|python_tag\|>"
-    r"|<\|tool_calls?(?:_begin|_section_begin)?\|>"
+    r"|<\|python_(?:tag|start)\|>"
+    r"|<\|tool_calls?(?:_begin|_section_begin|_start)?\|>"
+    r"|<\|tools_prefix\|>"
+    r"|<\|START_ACTION\|>"
+    r"|<(?:start_function_call>|\|tool_call>)call:"
     "|<\uff5ctool\u2581calls?\u2581begin\uff5c>"
+    r"|<\uff5cDSML\uff5c[ ]?(?:function_calls|tool_calls|invoke)\b"
     r"|<\|channel\|>\w{1,20} to=functions\.[\w.-]{1,80}"
+    r"|<\|start\|>assistant to=functions\.[\w.-]{1,80}"
+    r"|\bfunctools\[\s{0,9}\{\s{0,9}\"name\""
 )
-"""Openings that are never prose (Llama, Qwen coder, Mistral, Kimi, DeepSeek, gpt-oss)."""
+"""Openings that are never prose (Llama, Qwen coder, Step, Mistral, Kimi, LFM, Apertus, Command R,
+Gemma, DeepSeek, gpt-oss, Phi)."""
 
 _CALL_FENCES = frozenset({"tool_call", "tool_calls", "tool_code", "tool", "tool_use"})
 _JSON_START = re.compile(
-    r"\[?[ \t]*\{\s*\"(?:name|tool|tool_name)\"\s*:\s*\"([\w.-]{1,80})\"\s*,"
+    r"\[?[ \t]*\{\s*(?:\"tool_calls\"\s*:\s*\[\s*\{\s*)?"
+    r"(?:\"(?:id|type|tool_call_id)\"\s*:\s*\"[^\"\n]{0,80}\"\s*,\s*){0,2}"
+    r"(?:\"function\"\s*:\s*\{\s*)?"
+    r"\"(?:name|tool|tool_name)\"\s*:\s*\"([\w.-]{1,80})\"\s*,"
     r"\s*\"(?:arguments|parameters|args|input)\"\s*:"
 )
 _JSON = json.JSONDecoder()
@@ -184,6 +195,8 @@ def names_tool(value: object, tool_names: Collection[str]) -> bool:
         )
     if not isinstance(value, dict):
         return False
+    if isinstance(calls := value.get("tool_calls"), list):
+        return names_tool(calls, tool_names)
     inner = value.get("function")
     if isinstance(inner, dict):
         value = inner

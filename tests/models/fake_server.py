@@ -55,6 +55,17 @@ BODIES: dict[str, Any] = {
     "empty": completion({"content": ""}),
     "refusal": completion({"content": None, "refusal": "I cannot help with that."}),
     "reasoning": completion({"content": "42", "reasoning_content": "6 * 7"}),
+    "reasoning-only": completion(
+        {"content": None, "reasoning_content": "6 * 7 is"}, finish_reason="length"
+    ),
+    "reasoning-hidden": completion(
+        {"content": ""},
+        finish_reason="length",
+        usage={**USAGE, "completion_tokens_details": {"reasoning_tokens": 7}},
+    ),
+    "tool-cut": completion(
+        {"content": None, "tool_calls": [tool_call('{"query": "ax')]}, finish_reason="length"
+    ),
     "think": completion({"content": "<think>6 * 7</think>42"}),
     "think-open": completion({"content": "<think>6 * 7 is"}, finish_reason="length"),
     "surrogate": completion({"content": "half: \ud83d"}),

@@ -220,6 +220,7 @@ def test_the_body_holds_messages_tools_and_sampling_and_nothing_else(
             {"role": "user", "content": "half: ?"},
             {
                 "role": "assistant",
+                "content": "",
                 "tool_calls": [
                     {
                         "id": "p-1",

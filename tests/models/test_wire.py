@@ -108,9 +108,9 @@ def test_sent_ids_are_unique_and_every_result_meets_its_call(theirs: list[str | 
 
 
 def test_content_of_a_call_is_null_and_other_content_is_text() -> None:
-    wire = wire_messages([calls(("c1", None)), Message.assistant(None)])
+    wire = wire_messages([calls(("c1", None)), result("c1"), Message.assistant(None)])
     assert wire[0]["content"] is None
-    assert wire[1] == {"role": "assistant", "content": ""}
+    assert wire[2] == {"role": "assistant", "content": ""}
 
 
 @pytest.mark.parametrize(
@@ -290,11 +290,17 @@ def test_a_choice_without_message_is_a_malformed_reply() -> None:
     [
         ("<think>so far", "", "so far"),
         ("\n<think>so far", "", "so far"),
-        ("<think>a</think>b", "<think>a</think>b", None),
+        ("<think>a</think>b", "b", "a"),
+        ("<think></think>\n\nb", "b", None),
+        ("<think>a</think> <think>c</think>\nb", "b", "a\nc"),
+        ("I look.\n</think>\n\nIt is b.", "It is b.", "I look."),
+        ("</think>\n\nb", "b", None),
+        ("a `</think>` ends it", "a `</think>` ends it", None),
+        ("In <think> or\n</think>\nb", "In <think> or\n</think>\nb", None),
         ("say <think>", "say <think>", None),
     ],
 )
-def test_a_thought_that_never_ends_is_no_answer(
+def test_what_was_thought_is_no_part_of_the_answer(
     content: str, text: str, reasoning: str | None
 ) -> None:
     got = read_reply(response(content=content), model="m")

@@ -309,6 +309,9 @@ def test_what_is_quoted_is_covered_whole():
 
 
 NASTY = {
+    "openings": '{"type": "function", "function": {\n',
+    "lists of calls": '{"tool_calls": [{\n',
+    "functools": "functools[ ",
     "open tags": "<tool_call>",
     "open tags and prose": "<tool_call>x ",
     "closing tags": "</tool_call>",
