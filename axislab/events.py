@@ -163,8 +163,12 @@ class ModelRequested(Event):
     finish_reason: str | None = None
     """The provider's own word; absent if it gave none."""
     input_tokens: int | None = None
+    """The whole prompt: uncached, read from the cache and written to it."""
     output_tokens: int | None = None
+    """The whole reply, thinking included."""
+    uncached_tokens: int | None = None
     cached_tokens: int | None = None
+    cache_write_tokens: int | None = None
     reasoning_tokens: int | None = None
     usage_estimated: bool | None = None
     cost_usd: float | None = None
