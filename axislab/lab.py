@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 import secrets
 from collections.abc import Iterable, Iterator, Mapping
@@ -11,8 +10,10 @@ from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
+from axislab.accounts import Accounts
+from axislab.crew import Crew, Job, Runs
 from axislab.errors import ConfigError
 from axislab.handle import LiveTrace, Recorder, RunHandle
 from axislab.models.base import ChatModel
@@ -25,33 +26,8 @@ from axislab.trace.memory import MemoryRecorder
 from axislab.trace.recorder import TraceRecorder, trace_path
 from axislab.trace.run import Run
 
-if TYPE_CHECKING:
-    import pandas as pd
 
-
-class Runs(list[Run]):
-    """A list of runs that says in one line what came of them."""
-
-    @property
-    def df(self) -> pd.DataFrame:
-        """`runs_df` of these runs."""
-        from axislab.frames.runs import runs_df
-
-        return runs_df(self)
-
-    def __repr__(self) -> str:
-        known = [run for run in self if run.correct is not None]
-        right = sum(bool(run.correct) for run in known)
-        states = {s: sum(run.status == s for run in self) for s in sorted({r.status for r in self})}
-        parts = [", ".join(f"{n} {s}" for s, n in states.items())]
-        if known:
-            parts.append(f"{right} of {len(known)} right")
-        if simulated := sum(run.simulated for run in self):
-            parts.append("simulated" if simulated == len(self) else f"{simulated} simulated")
-        return f"<{len(self)} runs: {' · '.join(p for p in parts if p)}>"
-
-
-class Lab:
+class Lab(Accounts):
     r"""Runs recipes with one model and keeps what happens.
 
     Args:
@@ -91,6 +67,7 @@ class Lab:
         api_base: str | None = None,
         **options: Any,
     ) -> None:
+        super().__init__()
         self.concurrency = _at_least_one("concurrency", concurrency)
         if coupling not in ("independent", "common"):
             raise ConfigError(f"coupling={coupling!r}: allowed is 'independent' or 'common'")
@@ -136,7 +113,8 @@ class Lab:
             study: Name of the study it belongs to.
 
         Raises:
-            ConfigError: Not a recipe, or one that cannot be run.
+            ConfigError: Not a recipe, one that cannot be run, or a budget in usd and a model
+                whose price is not known.
             DataError: An empty task.
             ModelError: The model is unknown, or its key is missing.
             TraceError: The trace cannot be written.
@@ -195,14 +173,15 @@ class Lab:
             progress: Show a progress bar, in a notebook or a terminal.
 
         Returns:
-            The runs, by arm, task and repeat. What failed is a FAILED run among them.
+            The runs, by arm, task and repeat. What failed is a FAILED run among them. Once a
+            budget is used up no more are started; `.not_started` says how many.
 
         Raises:
             KeyboardInterrupt: Stopped; what there is stands in `lab.last` and in the folder.
         """
         crew = self._crew(recipe, tasks, repeats=repeats, seed=seed, arm=arm)
         at_once = self.concurrency if concurrency is None else concurrency
-        handle = Handle(lambda: self._drive(crew, _at_least_one("concurrency", at_once)))
+        handle = Handle(lambda: crew.drive(self._start_job, _at_least_one("concurrency", at_once)))
         with _bar(len(crew), progress) as bar:
             try:
                 handle.watch(lambda: bar.show(crew.done))
@@ -210,6 +189,7 @@ class Lab:
                 self.last = crew.runs()
             bar.show(crew.done)
         handle.value()
+        crew.warn()
         return self.last
 
     async def arun_many(
@@ -226,9 +206,10 @@ class Lab:
         crew = self._crew(recipe, tasks, repeats=repeats, seed=seed, arm=arm)
         at_once = self.concurrency if concurrency is None else concurrency
         try:
-            await Handle(lambda: self._drive(crew, _at_least_one("concurrency", at_once)))
+            await Handle(lambda: crew.drive(self._start_job, _at_least_one("concurrency", at_once)))
         finally:
             self.last = crew.runs()
+        crew.warn()
         return self.last
 
     def _crew(
@@ -239,7 +220,7 @@ class Lab:
         repeats: int,
         seed: int | None,
         arm: str | None,
-    ) -> _Crew:
+    ) -> Crew:
         arms = recipe if isinstance(recipe, Mapping) else {arm: recipe}
         if not arms:
             raise ConfigError("no arms: give a recipe, or a mapping of arm names to recipes")
@@ -247,36 +228,17 @@ class Lab:
         for each in arms.values():
             if not isinstance(each, Recipe):
                 raise ConfigError(f"recipe={each!r}: give a Recipe, or a mapping of names to them")
-            self._resolve(each.model) if each.model is not None else None
+            self._ledger.check(self._model_of(each))
         numbers = range(_at_least_one("repeats", repeats))
-        return _Crew(
+        return Crew(
             [
-                _Job(each, task, seed=seed, repeat=number, arm=name)
+                Job(each, task, seed=seed, repeat=number, arm=name)
                 for (name, each), task, number in product(arms.items(), asked, numbers)
             ]
         )
 
-    async def _drive(self, crew: _Crew, at_once: int) -> None:
-        """Start the jobs in order, no more than `at_once` unfinished."""
-        places = iter(range(len(crew)))
-
-        async def work() -> None:
-            for place in places:
-                job = crew.jobs[place]
-                handle = self.start(
-                    job.recipe, job.task, seed=job.seed, repeat=job.repeat, arm=job.arm
-                )
-                crew.handles[place] = handle
-                await handle
-
-        workers = [asyncio.create_task(work()) for _ in range(min(at_once, len(crew)))]
-        try:
-            await asyncio.gather(*workers)
-        except BaseException:
-            for worker in workers:
-                worker.cancel()
-            await asyncio.wait(workers)
-            raise
+    def _start_job(self, job: Job) -> RunHandle:
+        return self.start(job.recipe, job.task, seed=job.seed, repeat=job.repeat, arm=job.arm)
 
     # Inside ----------------------------------------------------------------------------------
 
@@ -293,10 +255,14 @@ class Lab:
             self._models[model] = made
         return self._models[model]
 
+    def _model_of(self, recipe: Recipe) -> ChatModel:
+        return self.model if recipe.model is None else self._resolve(recipe.model)
+
     def _prepare(
         self, recipe: Recipe, task: Task, identity: RunIdentity
     ) -> tuple[TaskOrchestrator, LiveTrace]:
-        model = self.model if recipe.model is None else self._resolve(recipe.model)
+        model = self._model_of(recipe)
+        meter = self._ledger.meter(model)
         recorder: Recorder = MemoryRecorder()
         if self.folder is not None:
             path = trace_path(self.folder, identity.run_id)
@@ -309,42 +275,13 @@ class Lab:
                 model=model,
                 identity=identity,
                 emit=live.emit,
+                meter=meter,
                 version=_version(),
             )
         except BaseException:
             live.close()
             raise
         return orchestrator, live
-
-
-class _Job:
-    """One run to be made."""
-
-    __slots__ = ("arm", "recipe", "repeat", "seed", "task")
-
-    def __init__(
-        self, recipe: Recipe, task: Task, *, seed: int | None, repeat: int, arm: str | None
-    ) -> None:
-        self.recipe, self.task = recipe, task
-        self.seed, self.repeat, self.arm = seed, repeat, arm
-
-
-class _Crew:
-    """Jobs, and the handles of those that have started."""
-
-    def __init__(self, jobs: list[_Job]) -> None:
-        self.jobs = jobs
-        self.handles: list[RunHandle | None] = [None] * len(jobs)
-
-    def __len__(self) -> int:
-        return len(self.jobs)
-
-    @property
-    def done(self) -> int:
-        return sum(handle is not None and handle.done for handle in self.handles)
-
-    def runs(self) -> Runs:
-        return Runs(handle.run for handle in self.handles if handle is not None)
 
 
 class _Bar:

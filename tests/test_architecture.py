@@ -26,6 +26,8 @@ LAYERS = (
     {"recipes", "study"},
     {"running", "progress"},
     {"handle"},
+    {"crew", "estimate"},
+    {"accounts"},
     {"lab"},
     {"__main__"},
 )

@@ -152,7 +152,8 @@ class Ledger:
     def __init__(self) -> None:
         self.total = Account()
         self._lock = threading.Lock()
-        self._ceilings: tuple[Account, ...] = ()
+        self._plain: Account | None = None
+        self._blocks: tuple[Account, ...] = ()
         self._waiting: list[Future[None]] = []
         self._off: dict[str, float] = {}
         """By model: how many times its estimate a prompt was at most."""
@@ -160,18 +161,32 @@ class Ledger:
     @property
     def ceilings(self) -> tuple[Account, ...]:
         """Those that runs started now are under."""
-        return self._ceilings
+        return self._blocks if self._plain is None else (self._plain, *self._blocks)
 
-    def swap(self, old: Account | None, new: Account | None) -> None:
-        """Put a ceiling in the place of another; None is none."""
+    def stand(self, account: Account) -> Account | None:
+        """Put a ceiling in the place of the one that stands; that one."""
         with self._lock:
-            rest = tuple(c for c in self._ceilings if c is not old)
-            self._ceilings = rest if new is None else (*rest, new)
+            former, self._plain = self._plain, account
+        return former
+
+    def enter(self, account: Account, *, former: Account | None) -> None:
+        """Make a ceiling that stands one of a block, beside the one it had replaced."""
+        with self._lock:
+            if self._plain is account:
+                self._plain = former
+            self._blocks = (*self._blocks, account)
+
+    def lift(self, account: Account) -> None:
+        """Take a ceiling off."""
+        with self._lock:
+            if self._plain is account:
+                self._plain = None
+            self._blocks = tuple(one for one in self._blocks if one is not account)
 
     def spent(self, account: Account | None = None) -> Spent:
         """What one account, or the lab, has spent, and what the ceilings leave."""
         with self._lock:
-            over = (account,) if account else self._ceilings
+            over = (account,) if account is not None else self.ceilings
             tokens = [left for c in over if (left := c.left_tokens()) is not None]
             usd = [dollars for c in over if (dollars := c.left_usd()) is not None]
             return replace(
@@ -186,7 +201,7 @@ class Ledger:
         Raises:
             ConfigError: What its tokens cost is not known.
         """
-        if any(c.usd is not None for c in self._ceilings):
+        if any(c.usd is not None for c in self.ceilings):
             known_price(model)
 
     def meter(self, model: ChatModel) -> Meter:
@@ -196,7 +211,7 @@ class Ledger:
             ConfigError: A ceiling is in US dollars and the model's price is not known.
         """
         self.check(model)
-        return Meter(self, (self.total, *self._ceilings), model)
+        return Meter(self, (self.total, *self.ceilings), model)
 
     def factor(self, model: str) -> float:
         """By what a prompt's estimate is multiplied, to be safe."""
