@@ -91,7 +91,7 @@ class Accounts:
         Examples:
             >>> import axislab as al
             >>> lab = al.Lab(al.ScriptedModel(["4"], usage="estimate"))
-            >>> _ = lab.run(al.Recipe(), "2 + 2?")
+            >>> _ = lab.run(al.Recipe().with_(max_turns=2), "2 + 2?")
             >>> lab.spent.requests, lab.spent.usd
             (1, None)
         """
@@ -126,11 +126,11 @@ class Accounts:
         Examples:
             >>> import axislab as al
             >>> lab = al.Lab(al.ScriptedModel(["4"], after="repeat", usage="estimate"))
-            >>> recipe = al.Recipe().with_(max_output_tokens=50)
-            >>> with lab.budget(tokens=100) as budget:
-            ...     [lab.run(recipe, "2 + 2?").done_reason for _ in range(4)]
-            ['assistant_completed', 'assistant_completed', 'budget_exhausted', 'budget_exhausted']
-            >>> budget.spent.tokens <= 100
+            >>> recipe = al.Recipe().with_(max_output_tokens=50, max_turns=2)
+            >>> with lab.budget(tokens=90) as budget:
+            ...     [lab.run(recipe, "2 + 2?").done_reason for _ in range(3)]
+            ['assistant_final_answer', 'assistant_final_answer', 'budget_exhausted']
+            >>> budget.spent.tokens <= 90
             True
         """
         account = Account(tokens=_whole("tokens", tokens), usd=_dollars("usd", usd))
@@ -184,10 +184,10 @@ class Accounts:
 
         Examples:
             >>> import axislab as al
-            >>> lab = al.Lab(al.ScriptedModel([]))
-            >>> row = lab.estimate(al.recipes.boxed_math(), ["2 + 2?", "3 + 3?"]).iloc[0]
-            >>> row.basis, row.runs, row.calls
-            ('rule of thumb', 2, 2)
+            >>> lab = al.Lab(al.ScriptedModel(["4"]))
+            >>> frame = lab.estimate(al.Recipe(), ["2 + 2?", "3 + 3?"], repeats=5)
+            >>> frame.basis.tolist(), frame.calls.tolist()
+            (['rule of thumb'], [10])
         """
         named = arms if isinstance(arms, Mapping) else {"": arms}
         for each in named.values():
