@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Self
 
 from axislab.errors import ConfigError
 from axislab.estimate import Arm, Sample, estimate_frame, recorded
-from axislab.models.account import Account, Ledger, Spent, known_price
+from axislab.models.account import Account, Ledger, Spent
 from axislab.models.base import ChatModel
+from axislab.models.meter import known_price
 from axislab.recipe import Recipe
 from axislab.tasks import TaskLike, as_task
 
@@ -101,7 +102,8 @@ class Accounts:
         """Set a hard ceiling over everything this lab runs from now on.
 
         Before each request, its worst case is reserved: the estimate of its prompt plus
-        max_output_tokens; the estimate is corrected upwards once a provider has counted more.
+        max_output_tokens. The ceiling is as hard as that estimate is good: it is raised for good
+        once a provider has counted more, so only first requests can pass it, by what they were off.
         Where that would pass the ceiling nothing is sent, and the run ends FAILED with done_reason
         "budget_exhausted" and error_kind "budget". Where only what other runs have reserved is in
         the way, the request waits for them. `run_many` then starts no more runs.

@@ -17,6 +17,7 @@ from axislab.crew import Crew, Job, Runs
 from axislab.errors import ConfigError
 from axislab.handle import LiveTrace, Recorder, RunHandle
 from axislab.models.base import ChatModel
+from axislab.models.meter import Meter, check_price
 from axislab.models.resolve import resolve_model
 from axislab.orchestrator.task import RunIdentity, TaskOrchestrator
 from axislab.recipe import Recipe
@@ -228,7 +229,7 @@ class Lab(Accounts):
         for each in arms.values():
             if not isinstance(each, Recipe):
                 raise ConfigError(f"recipe={each!r}: give a Recipe, or a mapping of names to them")
-            self._ledger.check(self._model_of(each))
+            check_price(self._ledger, self._model_of(each))
         numbers = range(_at_least_one("repeats", repeats))
         return Crew(
             [
@@ -262,7 +263,7 @@ class Lab(Accounts):
         self, recipe: Recipe, task: Task, identity: RunIdentity
     ) -> tuple[TaskOrchestrator, LiveTrace]:
         model = self._model_of(recipe)
-        meter = self._ledger.meter(model)
+        meter = Meter(self._ledger, model)
         recorder: Recorder = MemoryRecorder()
         if self.folder is not None:
             path = trace_path(self.folder, identity.run_id)

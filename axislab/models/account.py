@@ -1,11 +1,10 @@
-"""Accounts of what is spent, and ceilings on it: a request reserves its worst case first.
+"""Accounts of what is spent, and ceilings on it that reservations keep.
 
 Safe for threads and event loops. All figures are tokens, or US dollars.
 """
 
 from __future__ import annotations
 
-import asyncio
 import math
 import threading
 from collections.abc import Sequence
@@ -13,17 +12,10 @@ from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from typing import Final
 
-from axislab.errors import ConfigError, ErrorKind, ModelError
-from axislab.messages import Usage
-from axislab.models.base import ChatModel, ModelReply, ModelRequest
-from axislab.models.price import Price, price_of
-from axislab.models.tokens import estimate_message, estimate_text
-
-MAYBE_BILLED: Final = frozenset({ErrorKind.TIMEOUT, ErrorKind.MALFORMED_REPLY, ErrorKind.CANCELLED})
-"""Failed requests the provider may have worked on: without a report, all they reserved counts."""
+from axislab.errors import ErrorKind, ModelError
 
 _MOST_OFF: Final = 4.0
-"""No prompt is taken to be more than this many times its estimate."""
+"""An estimate is multiplied by this at most; what goes beyond is added."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,6 +77,30 @@ class Need:
     def tokens(self) -> int:
         """Input and output together."""
         return self.input_tokens + self.output_tokens
+
+
+@dataclass(frozen=True, slots=True)
+class Margin:
+    """How far prompts were above their estimates at most: a factor, and what it leaves over.
+
+    Examples:
+        >>> Margin().after(100, 130).over(200)
+        260
+    """
+
+    factor: float = 1.0
+    extra: int = 0
+    """Tokens: a provider may put a long text of its own before a short prompt."""
+
+    def over(self, guess: int) -> int:
+        """The tokens a prompt of that estimate may have."""
+        return math.ceil(guess * self.factor) + self.extra
+
+    def after(self, guess: int, observed: int) -> Margin:
+        """The margin after one more prompt was counted."""
+        off = min(observed / max(guess, 1), _MOST_OFF)
+        left = observed - math.ceil(guess * _MOST_OFF)
+        return Margin(max(self.factor, off), max(self.extra, left))
 
 
 class Account:
@@ -155,8 +171,8 @@ class Ledger:
         self._plain: Account | None = None
         self._blocks: tuple[Account, ...] = ()
         self._waiting: list[Future[None]] = []
-        self._off: dict[str, float] = {}
-        """By model: how many times its estimate a prompt was at most."""
+        self._margins: dict[str, Margin] = {}
+        """By model."""
 
     @property
     def ceilings(self) -> tuple[Account, ...]:
@@ -195,27 +211,9 @@ class Ledger:
                 left_usd=max(0.0, min(usd)) if usd else None,
             )
 
-    def check(self, model: ChatModel) -> None:
-        """Find out now whether a ceiling in US dollars can be kept with a model.
-
-        Raises:
-            ConfigError: What its tokens cost is not known.
-        """
-        if any(c.usd is not None for c in self.ceilings):
-            known_price(model)
-
-    def meter(self, model: ChatModel) -> Meter:
-        """What measures a run that starts now with a model.
-
-        Raises:
-            ConfigError: A ceiling is in US dollars and the model's price is not known.
-        """
-        self.check(model)
-        return Meter(self, (self.total, *self.ceilings), model)
-
-    def factor(self, model: str) -> float:
-        """By what a prompt's estimate is multiplied, to be safe."""
-        return self._off.get(model, 1.0)
+    def prompt_at_most(self, model: str, guess: int) -> int:
+        """The tokens a prompt may have, going by how far estimates were off so far."""
+        return self._margins.get(model, Margin()).over(guess)
 
     def try_hold(self, need: Need, accounts: Sequence[Account]) -> Future[None] | None:
         """Reserve in all accounts or none; a future says when to try again.
@@ -236,123 +234,21 @@ class Ledger:
             self._waiting.append(turn)
             return turn
 
-    def settle(
-        self, need: Need, spent: Spent, accounts: Sequence[Account], *, off: float, model: str
-    ) -> None:
+    def learn(self, model: str, *, guess: int, observed: int) -> None:
+        """Take in how many tokens a prompt had."""
+        with self._lock:
+            self._margins[model] = self._margins.get(model, Margin()).after(guess, observed)
+
+    def settle(self, need: Need, spent: Spent, accounts: Sequence[Account]) -> None:
         """Release a reservation and book what was spent."""
         with self._lock:
             for account in accounts:
                 account.hold(need, -1)
                 account.spent = _sum(account.spent, spent)
-            self._off[model] = max(self._off.get(model, 1.0), min(off, _MOST_OFF))
             woken, self._waiting = self._waiting, []
         for turn in woken:
             if turn.set_running_or_notify_cancel():
                 turn.set_result(None)
-
-
-class Meter:
-    """Measures the requests of one run: reserves before each, books after each."""
-
-    def __init__(self, ledger: Ledger, accounts: Sequence[Account], model: ChatModel) -> None:
-        self._ledger = ledger
-        self._accounts = accounts
-        self._model = model
-        self._priced = any(account.usd is not None for account in accounts)
-
-    async def reserve(self, request: ModelRequest, *, estimated: int | None) -> Hold:
-        """Make room for a request, waiting while others may give back what they reserved.
-
-        Raises:
-            ModelError: BUDGET: there is no room; the request must not be sent.
-        """
-        guess = estimated
-        if guess is None:
-            guess = sum(estimate_message(message) for message in request.messages)
-        while True:
-            need = self._need(guess, request.sampling.max_output_tokens)
-            turn = self._ledger.try_hold(need, self._accounts)
-            if turn is None:
-                return Hold(self, need, guess=guess)
-            await asyncio.wrap_future(turn)
-
-    def settle(self, need: Need, spent: Spent, *, off: float) -> None:
-        """Release a reservation and book what was spent."""
-        self._ledger.settle(need, spent, self._accounts, off=off, model=self._model.name)
-
-    def at_most(self, given: int, made: int) -> float | None:
-        """The most these tokens can have cost; None where no price is needed."""
-        if not self._priced:
-            return None
-        price = known_price(self._model, prompt=given)
-        return price.at_most(input_tokens=given, output_tokens=made)
-
-    def _need(self, guess: int, output: int) -> Need:
-        given = math.ceil(guess * self._ledger.factor(self._model.name))
-        return Need(input_tokens=given, output_tokens=output, usd=self.at_most(given, output))
-
-
-class Hold:
-    """One reservation; it is settled once."""
-
-    def __init__(self, meter: Meter, need: Need, *, guess: int) -> None:
-        self._meter = meter
-        self._need = need
-        self._guess = guess
-
-    def settle(self, result: ModelReply | ModelError | None) -> None:
-        """Book what the request came to; None is one that was given up."""
-        spent, off = self._spent(result), 1.0
-        usage = result.usage if isinstance(result, ModelReply) else None
-        if usage is not None and usage.input_tokens and self._guess > 0:
-            off = usage.input_tokens / self._guess
-        self._meter.settle(self._need, spent, off=off)
-
-    def _spent(self, result: ModelReply | ModelError | None) -> Spent:
-        told = result.usage if result is not None else None
-        usage = told if isinstance(told, Usage) else Usage()
-        given, made = usage.input_tokens, usage.output_tokens
-        assumed = given is None or made is None or usage.estimated
-        if isinstance(result, ModelReply):
-            given = self._need.input_tokens if given is None else given
-            made = _length(result) if made is None else made
-        elif given is None and (result is None or result.kind in MAYBE_BILLED):
-            given, made = self._need.input_tokens, self._need.output_tokens
-        given, made = given or 0, made or 0
-        cost = None if result is None else result.cost_usd
-        # A ceiling in dollars must hold where a reply's cost is not known, too.
-        booked = self._meter.at_most(given, made) if cost is None and given + made else cost
-        return Spent(
-            requests=1,
-            input_tokens=given,
-            output_tokens=made,
-            assumed_tokens=given + made if assumed else 0,
-            known_usd=booked or 0.0,
-            unpriced=int(bool(given + made) and booked is None),
-        )
-
-
-def known_price(model: ChatModel, *, prompt: int = 0) -> Price:
-    """The price of a model, for a prompt of that many tokens.
-
-    Raises:
-        ConfigError: It is not known, so no ceiling in US dollars can be kept.
-    """
-    price = price_of(model, prompt=prompt)
-    if price is None:
-        why = "simulated" if model.simulated else "no price is known for it"
-        raise ConfigError(
-            f"a budget in usd cannot be kept with {model.name!r} ({why}): give its price, "
-            "Lab(model, price=axislab.Price(input=…, output=…)) in USD for a million tokens, or "
-            "set the budget in tokens: lab.budget(tokens=…)"
-        )
-    return price
-
-
-def _length(reply: ModelReply) -> int:
-    """Tokens of a reply, by its characters."""
-    calls = "".join(call.name + call.arguments for call in reply.tool_calls)
-    return sum(estimate_text(text or "") for text in (reply.text, reply.reasoning, calls))
 
 
 def _sum(one: Spent, other: Spent) -> Spent:

@@ -14,9 +14,9 @@ from axislab.config import RetryPolicy
 from axislab.errors import ErrorKind, ModelError
 from axislab.events import Emit, ModelRequested
 from axislab.messages import Usage
-from axislab.models.account import Hold, Meter
 from axislab.models.base import ChatModel, ModelReply, ModelRequest
 from axislab.models.classify import classify
+from axislab.models.meter import Hold, Meter
 
 RETRIED: Final[Mapping[ErrorKind, bool]] = MappingProxyType(
     {

@@ -23,9 +23,9 @@ from axislab.events import (
 )
 from axislab.fsm.status import RunLifecycle, StepPhase
 from axislab.messages import Message, Role
-from axislab.models.account import Meter
 from axislab.models.base import ChatModel, ModelReply, ModelRequest
 from axislab.models.call import call_model
+from axislab.models.meter import Meter
 from axislab.orchestrator.finish import Ending, finished_event
 from axislab.orchestrator.render import changes_view, render
 from axislab.orchestrator.steps import StepLog

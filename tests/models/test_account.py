@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 from axislab.config import RetryPolicy, Sampling
 from axislab.errors import ConfigError, ErrorKind, ModelError
 from axislab.messages import Message, Usage
-from axislab.models.account import MAYBE_BILLED, Account, Ledger, Need, Spent
+from axislab.models.account import Account, Ledger, Margin, Need, Spent
 from axislab.models.base import ModelReply, ModelRequest
 from axislab.models.call import call_model
+from axislab.models.meter import MAYBE_BILLED, Meter
 from axislab.models.price import Price
 from axislab.models.scripted import ScriptedModel
 
@@ -56,7 +57,7 @@ def ask(ledger: Ledger, model: ScriptedModel, *, estimated: int | None = 10) -> 
                 call=0,
                 step=0,
                 estimated=estimated,
-                meter=ledger.meter(model),
+                meter=Meter(ledger, model),
             )
         except ModelError as error:
             events.append(error)
@@ -126,9 +127,24 @@ def test_tokens_counted_by_us_are_assumed() -> None:
 def test_a_prompt_that_was_larger_than_its_estimate_makes_the_next_reserve_more() -> None:
     ledger, _ = under(tokens=1000)
     ask(ledger, ScriptedModel([reply(given=30)]))
-    assert ledger.factor("scripted") == 3
+    assert ledger.prompt_at_most("scripted", 100) == 300
     (error,) = ask(ledger, ScriptedModel([reply()]), estimated=400)
     assert "about 1,200" in str(error)
+
+
+def test_a_provider_that_adds_a_long_text_of_its_own_is_not_multiplied() -> None:
+    ledger, _ = under(tokens=10_000)
+    ask(ledger, ScriptedModel([reply(given=1_010)]))
+    assert ledger.prompt_at_most("scripted", 10) == 40 + 970
+    assert ledger.prompt_at_most("scripted", 1_000) == 4_970
+
+
+@given(st.lists(st.tuples(st.integers(0, 5_000), st.integers(0, 20_000)), max_size=20))
+def test_a_prompt_seen_before_always_fits_its_margin(seen: list[tuple[int, int]]) -> None:
+    margin = Margin()
+    for guess, observed in seen:
+        margin = margin.after(guess, observed)
+    assert all(margin.over(guess) >= observed for guess, observed in seen)
 
 
 def test_without_an_estimate_the_prompt_is_counted_by_characters() -> None:
@@ -151,7 +167,7 @@ def test_a_stopped_request_gives_its_reservation_back_and_counts_in_full() -> No
                 call=0,
                 step=0,
                 estimated=10,
-                meter=ledger.meter(model),
+                meter=Meter(ledger, model),
             )
         )
         await asyncio.sleep(0.05)
@@ -180,7 +196,7 @@ def at_once(
             call=0,
             step=0,
             estimated=10,
-            meter=ledger.meter(model),
+            meter=Meter(ledger, model),
         )
 
     async def main() -> list[Any]:
@@ -275,7 +291,7 @@ def test_a_reply_of_unknown_cost_counts_with_the_most_it_can_have_cost() -> None
 def test_a_ceiling_in_dollars_wants_a_price() -> None:
     ledger, _ = under(usd=1.0)
     with pytest.raises(ConfigError, match=r"'scripted' \(simulated\).*Price\(input"):
-        ledger.meter(ScriptedModel(["x"]))
+        Meter(ledger, ScriptedModel(["x"]))
 
 
 def test_without_a_ceiling_no_price_is_needed_and_the_cost_is_unknown() -> None:
