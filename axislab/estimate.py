@@ -91,10 +91,16 @@ class Arm:
 
 def recorded(folder: Path | None, *, sample: Sample) -> list[Run]:
     """The runs to go by, newest first."""
-    if sample is not None and not isinstance(sample, int):
-        return [run for run in sample if isinstance(run, Run)][::-1]
-    if isinstance(sample, bool) or (sample is not None and sample < 1):
-        raise ConfigError(f"sample={sample!r}: give a number of recorded runs, 1 or more, or runs")
+    if isinstance(sample, Iterable) and not isinstance(sample, str):
+        given = list(sample)
+        if all(isinstance(run, Run) for run in given):
+            return given[::-1]
+    elif sample is None or (type(sample) is int and sample >= 1):
+        return _of_folder(folder)
+    raise ConfigError(f"sample={sample!r}: give a number of recorded runs, 1 or more, or runs")
+
+
+def _of_folder(folder: Path | None) -> list[Run]:
     if folder is None:
         return []
     try:

@@ -193,7 +193,15 @@ def test_what_has_no_bound_has_none():
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"repeats": 0}, {"repeats": True}, {"sample": 0}, {"sample": True}]
+    "wrong",
+    [
+        {"repeats": 0},
+        {"repeats": True},
+        {"sample": 0},
+        {"sample": True},
+        {"sample": "traces"},
+        {"sample": [1]},
+    ],
 )
 def test_what_makes_no_sense_is_refused(wrong):
     with pytest.raises(ConfigError, match=next(iter(wrong))):
