@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from axislab import recipes as recipes
+    from axislab.accounts import Budget as Budget
     from axislab.answers.extract import AnswerStatus as AnswerStatus
     from axislab.answers.extract import extract_boxed as extract_boxed
     from axislab.answers.extract import extract_json as extract_json
@@ -58,6 +59,7 @@ if TYPE_CHECKING:
     from axislab.messages import ToolCall as ToolCall
     from axislab.messages import ToolResult as ToolResult
     from axislab.messages import Usage as Usage
+    from axislab.models.account import Spent as Spent
     from axislab.models.base import ChatModel as ChatModel
     from axislab.models.base import ModelReply as ModelReply
     from axislab.models.base import ModelRequest as ModelRequest
@@ -139,6 +141,7 @@ _HOME = {
     "AssistantRollbackConfig": "config",
     "AxislabError": "errors",
     "CALL_IN_REASONING": "runtime.reasoning_calls",
+    "Budget": "accounts",
     "CHAIN": "runtime.rules",
     "ChatModel": "models.base",
     "Compaction": "runtime.markers",
@@ -189,6 +192,7 @@ _HOME = {
     "Sampling": "config",
     "ScriptedModel": "models.scripted",
     "SimulatedModel": "models.simulated",
+    "Spent": "models.account",
     "StateMachine": "fsm.machine",
     "StepAction": "runtime.stages",
     "StepPhase": "fsm.status",

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import asyncio
+import warnings
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from axislab.handle import RunHandle
+from axislab.orchestrator.task import BUDGET_EXHAUSTED
 from axislab.progress import progress_bar
 from axislab.recipe import Recipe
 from axislab.runs import Runs
@@ -32,6 +35,8 @@ class Crew:
     def __init__(self, jobs: list[Job]) -> None:
         self.jobs = jobs
         self.handles: list[RunHandle | None] = [None] * len(jobs)
+        self.exhausted = False
+        """A run found no room under a budget: no other is started."""
 
     def __len__(self) -> int:
         return len(self.jobs)
@@ -42,8 +47,40 @@ class Crew:
         return sum(handle is not None and handle.done for handle in self.handles)
 
     def runs(self) -> Runs:
-        """The runs of those that have started, in order."""
-        return Runs(handle.run for handle in self.handles if handle is not None)
+        """The runs that have started; those a budget kept from starting are counted."""
+        started = [handle.run for handle in self.handles if handle is not None]
+        return Runs(started, not_started=len(self) - len(started) if self.exhausted else 0)
+
+    async def drive(self, start: Callable[[Job], RunHandle], at_once: int) -> None:
+        """Start the jobs in order, no more than `at_once` unfinished, while there is a budget."""
+        places = iter(range(len(self)))
+
+        async def work() -> None:
+            for place in places:
+                if self.exhausted:
+                    return
+                handle = self.handles[place] = start(self.jobs[place])
+                run = await handle
+                self.exhausted = self.exhausted or run.done_reason == BUDGET_EXHAUSTED
+
+        workers = [asyncio.create_task(work()) for _ in range(min(at_once, len(self)))]
+        try:
+            await asyncio.gather(*workers)
+        except BaseException:
+            for worker in workers:
+                worker.cancel()
+            await asyncio.wait(workers)
+            raise
+
+    def warn(self) -> None:
+        """Say how many runs a budget kept from starting."""
+        if missing := self.runs().not_started:
+            warnings.warn(
+                f"the lab's budget is used up: {missing} of {len(self)} runs were not started "
+                "(lab.spent says where it stands)",
+                UserWarning,
+                stacklevel=3,
+            )
 
 
 class Bar:

@@ -109,6 +109,8 @@ class ErrorKind(StrEnum):
     """The provider rejected the request as it stands."""
     MALFORMED_REPLY = "malformed_reply"
     """A status of success with something that is not a reply."""
+    BUDGET = "budget"
+    """A ceiling of the lab leaves no room for the request; nothing was sent."""
     CANCELLED = "cancelled"
     """The call was given up by our side."""
     UNKNOWN = "unknown"
@@ -126,6 +128,8 @@ class ModelError(AxislabError):
         window: Tokens the model's context holds, where a context error says so.
         requested: Tokens that were asked for, where a context error says so.
         original: The exception this one was made from.
+        usage: A Usage, where the provider says what the request was billed for all the same.
+        cost_usd: What that comes to in US dollars; None if it is not known.
     """
 
     def __init__(
@@ -138,6 +142,8 @@ class ModelError(AxislabError):
         window: int | None = None,
         requested: int | None = None,
         original: BaseException | None = None,
+        usage: object | None = None,
+        cost_usd: float | None = None,
     ) -> None:
         super().__init__(message)
         self.kind = kind
@@ -146,6 +152,8 @@ class ModelError(AxislabError):
         self.window = window
         self.requested = requested
         self.original = original
+        self.usage = usage
+        self.cost_usd = cost_usd
 
 
 class RunError(AxislabError):

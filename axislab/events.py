@@ -169,8 +169,12 @@ class ModelRequested(Event):
     possibly_truncated: bool | None = None
     """True if the limit may have cut the reply, whatever finish_reason says; absent if not."""
     input_tokens: int | None = None
+    """The whole prompt: uncached, read from the cache and written to it."""
     output_tokens: int | None = None
+    """The whole reply, thinking included."""
+    uncached_tokens: int | None = None
     cached_tokens: int | None = None
+    cache_write_tokens: int | None = None
     reasoning_tokens: int | None = None
     usage_estimated: bool | None = None
     cost_usd: float | None = None

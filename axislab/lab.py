@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 import secrets
 from collections.abc import Iterable, Mapping
@@ -11,12 +10,14 @@ from difflib import get_close_matches
 from importlib.metadata import PackageNotFoundError, version
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
+from axislab.accounts import Accounts
 from axislab.crew import Crew, Job, progress_of
 from axislab.errors import ConfigError, DataError, did_you_mean
 from axislab.handle import LiveTrace, Recorder, RunHandle
 from axislab.models.base import ChatModel
+from axislab.models.meter import Meter, check_price
 from axislab.models.resolve import require_model, resolve_model
 from axislab.orchestrator.task import RunIdentity, TaskOrchestrator
 from axislab.paths import user_path
@@ -28,15 +29,11 @@ from axislab.trace.memory import MemoryRecorder
 from axislab.trace.recorder import TraceRecorder, trace_path
 from axislab.trace.run import Run
 
-if TYPE_CHECKING:
-    pass
-
-
 _OWN = ("folder", "concurrency", "seed", "durability", "coupling", "api_key", "api_base", "price")
 """Options a misspelt name is compared with; any other goes to the provider."""
 
 
-class Lab:
+class Lab(Accounts):
     r"""Runs recipes with one model and keeps what happens.
 
     Args:
@@ -76,6 +73,7 @@ class Lab:
         api_base: str | None = None,
         **options: Any,
     ) -> None:
+        super().__init__()
         self.concurrency = _at_least_one("concurrency", concurrency)
         if coupling not in ("independent", "common"):
             raise ConfigError(f"coupling={coupling!r}: allowed is 'independent' or 'common'")
@@ -131,7 +129,8 @@ class Lab:
             study: Name of the study it belongs to.
 
         Raises:
-            ConfigError: Not a recipe, or one that cannot be run.
+            ConfigError: Not a recipe, one that cannot be run, or a budget in usd and a model
+                whose price is not known.
             DataError: An empty task.
             ModelError: The model is unknown, or its key is missing.
             TraceError: The trace cannot be written.
@@ -192,7 +191,8 @@ class Lab:
             progress: Show a progress bar, in a notebook or a terminal.
 
         Returns:
-            The runs, by arm, task and repeat. What failed is a FAILED run among them.
+            The runs, by arm, task and repeat. What failed is a FAILED run among them. Once a
+            budget is used up no more are started; `.not_started` says how many.
 
         Raises:
             KeyboardInterrupt: Stopped; what there is stands in `lab.last` and in the folder.
@@ -203,13 +203,14 @@ class Lab:
         )
         # The bar comes first: while it is made warnings are off, those of runs must not be.
         with progress_of(len(crew), progress) as bar:
-            handle = Handle(lambda: self._drive(crew, at_once))
+            handle = Handle(lambda: crew.drive(self._start_job, at_once))
             try:
                 handle.watch(lambda: bar.show(crew.done))
             finally:
                 self.last = crew.runs()
             bar.show(crew.done)
         handle.value()
+        crew.warn()
         return self.last
 
     async def arun_many(
@@ -229,9 +230,10 @@ class Lab:
             "concurrency", self.concurrency if concurrency is None else concurrency
         )
         try:
-            await Handle(lambda: self._drive(crew, at_once))
+            await Handle(lambda: crew.drive(self._start_job, at_once))
         finally:
             self.last = crew.runs()
+        crew.warn()
         return self.last
 
     def _crew(
@@ -251,7 +253,7 @@ class Lab:
         for each in arms.values():
             if not isinstance(each, Recipe):
                 raise ConfigError(f"recipe={each!r}: give a Recipe, or a mapping of names to them")
-            self._resolve(each.model) if each.model is not None else None
+            check_price(self._ledger, self._model_of(each))
         numbers = range(_at_least_one("repeats", repeats))
         return Crew(
             [
@@ -260,32 +262,15 @@ class Lab:
             ]
         )
 
-    async def _drive(self, crew: Crew, at_once: int) -> None:
-        """Start the jobs in order, no more than `at_once` unfinished."""
-        places = iter(range(len(crew)))
-
-        async def work() -> None:
-            for place in places:
-                job = crew.jobs[place]
-                handle = self.start(
-                    job.recipe,
-                    job.task,
-                    seed=job.seed,
-                    repeat=job.repeat,
-                    arm=job.arm,
-                    study=job.study,
-                )
-                crew.handles[place] = handle
-                await handle
-
-        workers = [asyncio.create_task(work()) for _ in range(min(at_once, len(crew)))]
-        try:
-            await asyncio.gather(*workers)
-        except BaseException:
-            for worker in workers:
-                worker.cancel()
-            await asyncio.wait(workers)
-            raise
+    def _start_job(self, job: Job) -> RunHandle:
+        return self.start(
+            job.recipe,
+            job.task,
+            seed=job.seed,
+            repeat=job.repeat,
+            arm=job.arm,
+            study=job.study,
+        )
 
     # Inside ----------------------------------------------------------------------------------
 
@@ -303,10 +288,14 @@ class Lab:
             self._models[model] = made
         return self._models[model]
 
+    def _model_of(self, recipe: Recipe) -> ChatModel:
+        return self.model if recipe.model is None else self._resolve(recipe.model)
+
     def _prepare(
         self, recipe: Recipe, task: Task, identity: RunIdentity
     ) -> tuple[TaskOrchestrator, LiveTrace]:
-        model = self.model if recipe.model is None else self._resolve(recipe.model)
+        model = self._model_of(recipe)
+        meter = Meter(self._ledger, model)
         recorder: Recorder = MemoryRecorder()
         if self.folder is not None:
             path = trace_path(self.folder, identity.run_id)
@@ -319,6 +308,7 @@ class Lab:
                 model=model,
                 identity=identity,
                 emit=live.emit,
+                meter=meter,
                 version=_version(),
             )
         except BaseException:

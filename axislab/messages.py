@@ -201,16 +201,36 @@ class ToolResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """Tokens of one model call; None is "not reported", never zero."""
+    """Tokens of one model call, or of many; None is "not reported", never zero.
+
+    Where all are known, input = uncached + cache read + cache write. Thinking is part of the
+    output.
+
+    Examples:
+        >>> Usage(input_tokens=100, cached_tokens=80, cache_write_tokens=0).uncached_tokens
+        20
+    """
 
     input_tokens: int | None = None
     output_tokens: int | None = None
     cached_tokens: int | None = None
     """Part of the input read from the provider's cache."""
+    cache_write_tokens: int | None = None
+    """Part of the input written to the provider's cache; some bill it higher."""
     reasoning_tokens: int | None = None
     """Part of the output spent on thinking."""
     estimated: bool = False
     """Counted by us, not reported by the provider."""
+
+    @property
+    def uncached_tokens(self) -> int | None:
+        """Input neither read from the cache nor written to it; None if a part is not known."""
+        if self.input_tokens is None or self.cached_tokens is None:
+            return None
+        if self.cache_write_tokens is None:
+            return None
+        rest = self.input_tokens - self.cached_tokens - self.cache_write_tokens
+        return rest if rest >= 0 else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

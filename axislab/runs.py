@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, SupportsIndex, overload
 
 from axislab.trace.run import Run
@@ -16,7 +17,16 @@ SHOWN = 8
 
 
 class Runs(list[Run]):
-    """A list of runs that says in one line what came of them."""
+    """A list of runs that says in one line what came of them.
+
+    Args:
+        runs: The runs.
+        not_started: How many more were asked for and not started, because a budget was used up.
+    """
+
+    def __init__(self, runs: Iterable[Run] = (), *, not_started: int = 0) -> None:
+        super().__init__(runs)
+        self.not_started = not_started
 
     @property
     def df(self) -> pd.DataFrame:
@@ -49,6 +59,8 @@ class Runs(list[Run]):
             parts.append(f"{right} of {len(known)} right")
         if simulated := sum(run.simulated for run in self):
             parts.append("simulated" if simulated == len(self) else f"{simulated} simulated")
+        if self.not_started:
+            parts.append(f"{self.not_started} not started (budget)")
         return f"<{len(self)} runs: {' · '.join(p for p in parts if p)}>"
 
     def _repr_html_(self) -> str:

@@ -26,7 +26,8 @@ LAYERS = (
     {"recipes", "study"},
     {"running", "progress", "runs"},
     {"handle"},
-    {"crew"},
+    {"crew", "estimate"},
+    {"accounts"},
     {"lab"},
     {"__main__"},
 )

@@ -113,3 +113,19 @@ def test_a_tool_is_told_in_the_chat_completions_form():
 def test_usage_that_was_not_reported_is_none_and_not_zero():
     usage = Usage()
     assert (usage.input_tokens, usage.output_tokens, usage.estimated) == (None, None, False)
+
+
+@pytest.mark.parametrize(
+    ("given", "read", "written", "uncached"),
+    [
+        (100, 60, 30, 10),
+        (100, 0, 0, 100),
+        (100, None, 0, None),
+        (100, 0, None, None),
+        (None, 0, 0, None),
+        (10, 8, 3, None),
+    ],
+)
+def test_uncached_tokens_are_what_is_left_of_the_input(given, read, written, uncached):
+    usage = Usage(input_tokens=given, cached_tokens=read, cache_write_tokens=written)
+    assert usage.uncached_tokens == uncached

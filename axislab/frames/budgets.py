@@ -155,7 +155,11 @@ BUDGETS: Table[BudgetRow] = Table(
         Column("estimator", "string", "How they were counted, before calibration.", "estimator"),
         Column("input_tokens", "Int64", "Prompt tokens reported.", "input_tokens"),
         Column("output_tokens", "Int64", "Tokens of the reply.", "output_tokens"),
+        Column("uncached_tokens", "Int64", "Input tokens at full price.", "uncached_tokens"),
         Column("cached_tokens", "Int64", "Input tokens read from cache.", "cached_tokens"),
+        Column(
+            "cache_write_tokens", "Int64", "Input tokens written to cache.", "cache_write_tokens"
+        ),
         Column("reasoning_tokens", "Int64", "Output tokens of thinking.", "reasoning_tokens"),
         Column("usage_estimated", "boolean", "Counted by us, not reported.", "usage_estimated"),
         Column("error", "Int64", "Estimate minus input_tokens.", lambda r: r.error),
@@ -192,7 +196,7 @@ BUDGETS: Table[BudgetRow] = Table(
             lambda r: r.ratio,
         ),
         Column("latency", "Float64", "Seconds the request took.", "latency"),
-        Column("cost_usd", "Float64", "Price of the request; NA if unknown.", "cost_usd"),
+        Column("cost_usd", "Float64", "US dollars of the request; NA if unknown.", "cost_usd"),
         Column("cost_missing", "string", "Why there is no price.", "cost_missing"),
         Column("error_message", "string", "What a failed request said.", "error"),
         Column("request_id", "string", "The provider's id of the request.", "request_id"),

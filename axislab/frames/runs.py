@@ -103,6 +103,12 @@ def _usage(name: str) -> Any:
     return lambda row: getattr(row.usage, name)
 
 
+def _cost_missing(row: RunRow) -> str | None:
+    if row.run.cost_usd is not None:
+        return None
+    return next((q["cost_missing"] for q in row.requests if q.get("cost_missing")), None)
+
+
 RUNS: Table[RunRow] = Table(
     "runs",
     (
@@ -148,10 +154,25 @@ RUNS: Table[RunRow] = Table(
         ),
         Column("output_tokens", "Int64", "Reply tokens; NA likewise.", _usage("output_tokens")),
         Column(
+            "uncached_tokens",
+            "Int64",
+            "Input at full price; NA likewise.",
+            _usage("uncached_tokens"),
+        ),
+        Column(
             "cached_tokens", "Int64", "Input read from cache; NA likewise.", _usage("cached_tokens")
         ),
+        Column(
+            "cache_write_tokens",
+            "Int64",
+            "Input written to cache; NA likewise.",
+            _usage("cache_write_tokens"),
+        ),
         Column("reasoning_tokens", "Int64", "Thinking; NA likewise.", _usage("reasoning_tokens")),
-        Column("cost_usd", "Float64", "Price; NA if one reply's is unknown.", _on_run("cost_usd")),
+        Column(
+            "cost_usd", "Float64", "US dollars; NA if one reply's is unknown.", _on_run("cost_usd")
+        ),
+        Column("cost_missing", "string", "Why there is no price; NA if there is.", _cost_missing),
         Column(
             "tool_calls", "Int64", "Tool calls, rejected ones included.", lambda r: len(r.tools)
         ),

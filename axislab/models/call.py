@@ -17,6 +17,7 @@ from axislab.events import Emit, ModelRequested
 from axislab.messages import Usage
 from axislab.models.base import ChatModel, ModelReply, ModelRequest
 from axislab.models.classify import classify
+from axislab.models.meter import Hold, Meter
 from axislab.models.shape import what_is_wrong
 from axislab.models.truncation import marked
 
@@ -36,6 +37,7 @@ RETRIED: Final[Mapping[ErrorKind, bool]] = MappingProxyType(
         ErrorKind.MISSING_KEY: False,
         ErrorKind.NOT_FOUND: False,
         ErrorKind.BAD_REQUEST: False,
+        ErrorKind.BUDGET: False,
         ErrorKind.CANCELLED: False,
         ErrorKind.UNKNOWN: False,
     }
@@ -73,6 +75,7 @@ async def call_model(
     step: int,
     estimated: int | None = None,
     estimator: str | None = None,
+    meter: Meter | None = None,
     sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
     rng: Chance = random,
     clock: Callable[[], float] = time.monotonic,
@@ -88,13 +91,14 @@ async def call_model(
         step: Number of the step the reply leads to.
         estimated: Tokens the budget expects the prompt to have.
         estimator: How they were counted.
+        meter: Makes room for every request under the lab's ceilings, and books what it used.
         sleep: Waits between requests.
         rng: Jitter of the waits.
         clock: Seconds, for latencies and the deadline.
 
     Raises:
         ModelError: The last request's error. Nothing else a model raises gets out, except what
-            ends the task or the process.
+            ends the task or the process. BUDGET, if a ceiling leaves no room for the next.
     """
     call_ = _Call(
         model,
@@ -108,6 +112,11 @@ async def call_model(
     )
     deadline = clock() + retry.call_deadline
     for attempt in range(1, retry.attempts + 1):
+        if meter is not None:
+            # Waiting for room is our own doing, so the deadline waits, too.
+            asked = clock()
+            call_.hold = await meter.reserve(request, estimated=estimated)
+            deadline += clock() - asked
         seconds = min(retry.request_timeout, max(0.0, deadline - clock()))
         outcome = await call_.attempt(attempt, seconds=seconds, clock=clock)
         if not isinstance(outcome.result, ModelError):
@@ -168,6 +177,8 @@ class _Call:
         self.step = step
         self.estimated = estimated
         self.estimator = estimator
+        self.hold: Hold | None = None
+        """What the request now under way has reserved."""
 
     async def attempt(self, number: int, *, seconds: float, clock: Callable[[], float]) -> _Outcome:
         """One request; all that can go wrong with it is in the outcome."""
@@ -209,7 +220,11 @@ class _Call:
         """Say what became of a request; no result is one that was given up."""
         error = result if isinstance(result, ModelError) else None
         reply = result if isinstance(result, ModelReply) else None
-        usage = (reply.usage if reply else None) or Usage()
+        told = result.usage if result is not None else None
+        usage = told if isinstance(told, Usage) else Usage()
+        if self.hold is not None:
+            self.hold.settle(result)
+            self.hold = None
         self.emit(
             ModelRequested(
                 call=self.call,
@@ -224,11 +239,13 @@ class _Call:
                 possibly_truncated=True if reply and reply.possibly_truncated else None,
                 input_tokens=usage.input_tokens,
                 output_tokens=usage.output_tokens,
+                uncached_tokens=usage.uncached_tokens,
                 cached_tokens=usage.cached_tokens,
+                cache_write_tokens=usage.cache_write_tokens,
                 reasoning_tokens=usage.reasoning_tokens,
                 usage_estimated=True if usage.estimated else None,
-                cost_usd=reply.cost_usd if reply else None,
-                cost_missing=reply.cost_missing if reply else None,
+                cost_usd=result.cost_usd if result is not None else None,
+                cost_missing=_cost_missing(result),
                 request_id=reply.request_id if reply else None,
                 estimated_prompt_tokens=self.estimated,
                 estimator=self.estimator,
@@ -257,3 +274,11 @@ class _Call:
         return ModelError(
             f"{self.model.name}: complete() returned {problem}", kind=ErrorKind.UNKNOWN
         )
+
+
+def _cost_missing(result: ModelReply | ModelError | None) -> str | None:
+    if isinstance(result, ModelReply):
+        return result.cost_missing
+    if result is None or result.usage is None or result.cost_usd is not None:
+        return None
+    return "no price is known for what a failed request was billed"

@@ -176,6 +176,7 @@ PHRASES: Final[Mapping[ErrorKind, str]] = {
     ErrorKind.NOT_FOUND: "no such model",
     ErrorKind.BAD_REQUEST: "the provider rejected the request",
     ErrorKind.MALFORMED_REPLY: "the answer is no chat reply",
+    ErrorKind.BUDGET: "no room under the lab's budget",
     ErrorKind.CANCELLED: "given up",
     ErrorKind.UNKNOWN: "the call failed",
 }

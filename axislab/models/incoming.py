@@ -11,6 +11,7 @@ from axislab.errors import ErrorKind, ModelError
 from axislab.messages import Json, ToolCall, Usage
 from axislab.models.base import ModelReply
 from axislab.models.outgoing import clean
+from axislab.models.usage import read_usage
 from axislab.models.whole_thoughts import split_thinking
 
 _PLAIN_STOPS: Final = frozenset(
@@ -24,6 +25,8 @@ class RawReply:
 
     data: Mapping[str, Json] | None = None
     """None where it was not seen, or is not shaped like a chat completion."""
+    usage: Mapping[str, Json] | None = None
+    """What it says was used, in its own words; empty if it says nothing, None if not seen."""
 
     def see(self, details: Mapping[str, Any]) -> None:
         """Take it from what litellm hands to a `logger_fn`."""
@@ -34,8 +37,12 @@ class RawReply:
             data = json.loads(text)
         except (ValueError, RecursionError):
             return
-        if isinstance(data, dict) and isinstance(data.get("choices"), list):
+        if not isinstance(data, dict):
+            return
+        if isinstance(data.get("choices"), list):
             self.data = data
+        used = data.get("usage") or data.get("usageMetadata")
+        self.usage = used if isinstance(used, dict) else {}
 
     @property
     def choice(self) -> Mapping[str, Json]:
@@ -171,28 +178,8 @@ def _finish_reason(choice: Any, raw: RawReply) -> str | None:
 
 
 def _usage(response: Any, raw: RawReply, *, empty: bool) -> Usage | None:
-    """The tokens reported; zeros that cannot be true are "not reported"."""
-    usage = getattr(response, "usage", None)
-    if usage is None or (raw.data is not None and not raw.data.get("usage")):
+    """The tokens reported."""
+    if raw.data is not None and not raw.usage:
         return None
-    got_in = _count(usage, "prompt_tokens") or None  # a prompt is never empty
-    got_out = _count(usage, "completion_tokens")
-    if got_out == 0 and (got_in is None or not empty):
-        got_out = None
-    if got_in is None and got_out is None:
-        return None
-    return Usage(
-        input_tokens=got_in,
-        output_tokens=got_out,
-        cached_tokens=_count(getattr(usage, "prompt_tokens_details", None), "cached_tokens"),
-        reasoning_tokens=_count(
-            getattr(usage, "completion_tokens_details", None), "reasoning_tokens"
-        ),
-    )
-
-
-def _count(holder: object, name: str) -> int | None:
-    value = holder.get(name) if isinstance(holder, Mapping) else getattr(holder, name, None)
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        return None
-    return value
+    # A report litellm reads and we do not see (another wire format) is taken as litellm has it.
+    return read_usage(getattr(response, "usage", None), raw=raw.usage or None, empty=empty)

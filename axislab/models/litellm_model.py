@@ -26,9 +26,10 @@ from axislab.models.classify import classify
 from axislab.models.estimators import MessageCounter, litellm_estimator, preload
 from axislab.models.incoming import RawReply, read_reply
 from axislab.models.outgoing import tools_of, wire_messages, wire_tools
-from axislab.models.price import Price
+from axislab.models.price import Price, listed_price
 from axislab.models.profiles import ProviderProfile, profile_named, profile_of
 from axislab.models.redact import is_secret_name, mask_url, require_url, url_secrets
+from axislab.models.usage import reported_usage
 
 SIMULATED: Final = "axislab"
 """The provider of the simulated agent."""
@@ -190,8 +191,12 @@ class LiteLLMModel:
         """Counts prompts as the model's provider is thought to; None is by characters."""
         return litellm_estimator(self._name)
 
-    def list_price(self) -> Price | None:
-        """The price given, else the one of litellm's list; None if neither says."""
+    def list_price(self, *, prompt: int = 0) -> Price | None:
+        """The price given, else the one of litellm's list; None if neither says.
+
+        Args:
+            prompt: Input tokens of the request: some providers ask more above a length.
+        """
         if self.price is not None:
             return self.price
         self.check()
@@ -200,15 +205,7 @@ class LiteLLMModel:
                 known = load_litellm().get_model_info(self._name)
         except Exception:  # a bare Exception for a model that is not listed
             return None
-        per_token = (known.get("input_cost_per_token"), known.get("output_cost_per_token"))
-        if None in per_token:
-            return None
-        cached = known.get("cache_read_input_token_cost")
-        return Price(
-            input=per_token[0] * 1e6,
-            output=per_token[1] * 1e6,
-            cached=None if cached is None else cached * 1e6,
-        )
+        return listed_price(known, prompt=prompt)
 
     async def complete(self, request: ModelRequest) -> ModelReply:
         """Answer one request with one request on the wire.
@@ -225,8 +222,12 @@ class LiteLLMModel:
             with quiet:
                 response = await load_litellm().acompletion(**arguments, logger_fn=raw.see)
         except Exception as problem:  # litellm raises what any provider's code raises
-            raise classify(problem, model=self._name, secrets=self._secrets()) from None
-        reply = read_reply(response, model=self._name, raw=raw)
+            error = classify(problem, model=self._name, secrets=self._secrets())
+            raise self._billed(error, raw) from None
+        try:
+            reply = read_reply(response, model=self._name, raw=raw)
+        except ModelError as error:
+            raise self._billed(error, raw) from None
         return self._priced(reply, response)
 
     def _arguments(self, request: ModelRequest) -> dict[str, Any]:
@@ -254,6 +255,14 @@ class LiteLLMModel:
             out["axislab_draw"] = request.draw
         return out
 
+    def _billed(self, error: ModelError, raw: RawReply) -> ModelError:
+        """The error, with what the provider says it was billed for all the same."""
+        usage = reported_usage(raw.usage)
+        if usage is not None:
+            price = self.list_price(prompt=usage.input_tokens or 0)
+            error.usage, error.cost_usd = usage, None if price is None else price.of(usage)
+        return error
+
     def _priced(self, reply: ModelReply, response: Any) -> ModelReply:
         """The reply with its cost, or with the reason why there is none."""
         if not _is_whole(reply.usage):
@@ -263,7 +272,10 @@ class LiteLLMModel:
         hidden = getattr(response, "_hidden_params", None) or {}
         cost = hidden.get("response_cost")
         if isinstance(cost, int | float) and not self._own:
-            return _with_cost(reply, usd=float(cost))
+            return _with_cost(reply, usd=float(cost))  # its list has steps ours has not
+        told = reply.usage.input_tokens if reply.usage else None
+        if (price := self.list_price(prompt=told or 0)) is not None:
+            return _with_cost(reply, usd=price.of(reply.usage))
         return _with_cost(reply, missing=f"no price is known for {self._name!r}: give price=")
 
     def _find_provider(self, litellm: Any) -> str:

@@ -15,11 +15,12 @@ from typing import Any, Final
 from weakref import WeakSet
 
 from axislab.errors import ConfigError, ErrorKind, ModelError, did_you_mean
-from axislab.messages import Json, Usage
+from axislab.messages import Json
 from axislab.models._litellm import register_provider
 from axislab.models.base import ModelReply, ModelRequest
 from axislab.models.constrained import plain_messages, read_constrained, schema_for
 from axislab.models.outgoing import clean
+from axislab.models.usage import reported_usage
 from axislab.models.weights import FETCH, KNOWN, checksum, find_weights
 
 PROVIDER: Final = "axislab-local"
@@ -253,17 +254,10 @@ class LocalModel:
             return self._server
 
     def _reply(self, request: ModelRequest, made: _Generated) -> ModelReply:
-        usage = None
-        if made.usage:
-            usage = Usage(
-                input_tokens=made.usage.get("prompt_tokens"),
-                output_tokens=made.usage.get("completion_tokens"),
-                cached_tokens=(made.usage.get("prompt_tokens_details") or {}).get("cached_tokens"),
-            )
         reply = ModelReply(
             text=made.text,
             finish_reason=made.finish,
-            usage=usage,
+            usage=reported_usage(made.usage),
             cost_missing="it ran on this machine",
             request_id=made.id,
             model=self._short,

@@ -26,6 +26,7 @@ from axislab.messages import Message, Role
 from axislab.models.base import ChatModel, ModelReply, ModelRequest
 from axislab.models.call import call_model
 from axislab.models.estimators import estimator_for
+from axislab.models.meter import Meter
 from axislab.orchestrator.finish import Ending, finished_event
 from axislab.orchestrator.render import changes_view, render
 from axislab.orchestrator.steps import StepLog
@@ -39,6 +40,8 @@ from axislab.tools.executor import ToolExecutor
 
 SAFETY_ROUNDS = 200
 DEFAULT_ROUNDS = 10_000
+BUDGET_EXHAUSTED = "budget_exhausted"
+"""Done reason of a run that a ceiling of the lab left no room for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +74,7 @@ class TaskOrchestrator:
         emit: Receives every event, in order, before the run goes on.
         version: axislab's version, for the header.
         max_rounds: Rounds of the loop without a turn limit, before the safety margin.
+        meter: Makes room for every request under the lab's ceilings, and books what it used.
         clock: Seconds that only grow.
     """
 
@@ -84,6 +88,7 @@ class TaskOrchestrator:
         emit: Emit,
         version: str = "",
         max_rounds: int = DEFAULT_ROUNDS,
+        meter: Meter | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.recipe = recipe
@@ -94,6 +99,7 @@ class TaskOrchestrator:
         self._version = version
         self._limit = (recipe.config.conversation.max_turns or max_rounds) + SAFETY_ROUNDS
         self._clock = clock
+        self._meter = meter
         self._config = recipe.config
         executor = ToolExecutor(
             recipe.tools,
@@ -188,6 +194,7 @@ class TaskOrchestrator:
                 step=self._log.next_step,
                 estimated=self.runtime.estimate(),
                 estimator=self.runtime.estimator_method,
+                meter=self._meter,
             )
         except ModelError as error:
             self.lifecycle.model_returned()
@@ -235,6 +242,8 @@ class TaskOrchestrator:
             )
             if recovered is not None:
                 return self._log.record(recovered)
+        if error.kind is ErrorKind.BUDGET:
+            return Ending.failed(BUDGET_EXHAUSTED, str(error), error=error)
         return Ending.failed(f"model_error: {error}", str(error), error=error)
 
     async def _run_tools(self) -> ConversationStepResult | Ending:

@@ -11,8 +11,9 @@ from axislab.trace.check_life import LifeCheck
 from axislab.trace.findings import Findings
 from axislab.trace.trace import Record
 
-_TOKENS = ("input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens")
-_PARTS = (("cached_tokens", "input_tokens"), ("reasoning_tokens", "output_tokens"))
+_PIECES = ("uncached_tokens", "cached_tokens", "cache_write_tokens")
+_TOKENS = ("input_tokens", "output_tokens", *_PIECES, "reasoning_tokens")
+_PARTS = (*((piece, "input_tokens") for piece in _PIECES), ("reasoning_tokens", "output_tokens"))
 _CUT_SHORT = frozenset({"INTERRUPTED", "CANCELLED", "FAILED"})
 
 
@@ -115,12 +116,17 @@ class AccountCheck:
                 self._found.problem(line, "tokens", f"{name} is {tokens}")
             if tokens is not None:
                 self._sums[name] = None if total is None else total + tokens
-            elif data["outcome"] == "ok":
+            elif data["outcome"] == "ok" or data.get("input_tokens") is not None:
                 self._sums[name] = None
         for part, whole in _PARTS:
             some, all_ = data.get(part), data.get(whole)
             if some is not None and all_ is not None and some > all_:
                 self._found.problem(line, "tokens", f"{part} {some} of {whole} {all_}")
+        pieces, given = [data.get(name) for name in _PIECES], data.get("input_tokens")
+        known = [piece for piece in pieces if piece is not None]
+        if given is not None and len(known) == len(pieces) and sum(known) != given:
+            wrong = f"uncached, cached and cache write {known} do not make input_tokens {given}"
+            self._found.problem(line, "tokens", wrong)
 
     def _check_totals(self, line: int, data: Mapping[str, Any]) -> None:
         totals = {"steps": self._history.steps, "turns": self._history.turn, **self._sums}

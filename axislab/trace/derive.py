@@ -102,6 +102,7 @@ def usage(trace: Trace) -> Usage:
         input_tokens=_tokens(rows, "input_tokens"),
         output_tokens=_tokens(rows, "output_tokens"),
         cached_tokens=_tokens(rows, "cached_tokens"),
+        cache_write_tokens=_tokens(rows, "cache_write_tokens"),
         reasoning_tokens=_tokens(rows, "reasoning_tokens"),
         estimated=any(row.data.get("usage_estimated") for row in rows),
     )
@@ -119,13 +120,13 @@ def _tokens(rows: Sequence[Record], name: str) -> int | None:
 
 
 def _known(rows: Sequence[Record], name: str) -> list[float] | None:
-    """The numbers of all requests; one that failed may lack it, one that was answered may not."""
+    """The numbers of all requests; one that used nothing known may lack it, no other may."""
     values = []
     for row in rows:
         if (value := row.data.get(name)) is not None:
             values.append(value)
-        elif row.data["outcome"] == "ok":
-            return None
+        elif row.data["outcome"] == "ok" or row.data.get("input_tokens") is not None:
+            return None  # answered, or billed all the same
     return values
 
 

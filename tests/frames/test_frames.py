@@ -207,7 +207,15 @@ def test_runs_df_holds_how_a_run_ended_and_what_it_used():
         "profile": "stubborn",
     }
     assert {k: row[k] for k in want} == want
-    unknown = ["cached_tokens", "reasoning_tokens", "cost_usd", "error_kind", "seconds_thinking"]
+    unknown = [
+        "uncached_tokens",
+        "cached_tokens",
+        "cache_write_tokens",
+        "reasoning_tokens",
+        "cost_usd",
+        "error_kind",
+        "seconds_thinking",
+    ]
     assert row[unknown].isna().all()
     assert row.started_at == pd.Timestamp("2026-11-30T12:00:00Z")
     assert row.completed_at > row.started_at
@@ -220,6 +228,36 @@ def test_tokens_are_unknown_when_one_answered_request_did_not_report_them():
     row = runs_df(story.run()).iloc[0]
     assert pd.isna(row.input_tokens)
     assert pd.isna(row.output_tokens)
+
+
+def test_token_columns_add_up_in_every_row_and_over_the_run():
+    story = Story()
+    for fresh, read, written in ((5, 90, 0), (7, 60, 40), (11, 0, 0)):
+        story.request(
+            input_tokens=fresh + read + written,
+            uncached_tokens=fresh,
+            cached_tokens=read,
+            cache_write_tokens=written,
+            reasoning_tokens=3,
+            cost_usd=0.5,
+        )
+    run = story.run()
+    pieces = ["uncached_tokens", "cached_tokens", "cache_write_tokens"]
+    rows, total = budgets_df(run), runs_df(run).iloc[0]
+    assert rows[pieces].sum(axis=1).tolist() == rows.input_tokens.tolist()
+    assert total[pieces].tolist() == rows[pieces].sum().tolist() == [23, 150, 40]
+    assert total.input_tokens == 213
+    assert (total.reasoning_tokens, total.cost_usd) == (9, 1.5)
+    assert pd.isna(total.cost_missing)
+
+
+def test_a_run_without_a_price_says_why():
+    story = Story()
+    story.request(input_tokens=10, cost_usd=1.0)
+    story.request(input_tokens=10, cost_missing="no price is known")
+    row = runs_df(story.run()).iloc[0]
+    assert pd.isna(row.cost_usd)
+    assert row.cost_missing == "no price is known"
 
 
 def test_a_run_without_an_end_has_no_time_of_completion():

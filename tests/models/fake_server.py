@@ -42,6 +42,20 @@ def tool_call(arguments: object = '{"query": "axis"}', **call: Any) -> dict[str,
     return {"id": "call_a", "type": "function", "function": function, **call}
 
 
+def anthropic(usage: dict[str, Any]) -> dict[str, Any]:
+    """A message of Anthropic's protocol."""
+    return {
+        "id": "msg_1",
+        "type": "message",
+        "role": "assistant",
+        "model": "claude-sonnet-4-5",
+        "content": [{"type": "text", "text": "Hello."}],
+        "stop_reason": "end_turn",
+        "stop_sequence": None,
+        "usage": usage,
+    }
+
+
 BODIES: dict[str, Any] = {
     "ok": completion({"content": "Hello."}),
     "tool": completion({"content": None, "tool_calls": [tool_call()]}, finish_reason="tool_calls"),
@@ -85,6 +99,39 @@ BODIES: dict[str, Any] = {
     "no-choices": {**completion({"content": "Hello."}), "choices": []},
     "no-message": {**completion({}), "choices": [{"index": 0, "finish_reason": "stop"}]},
     "gpt-4o": completion({"content": "Hello."}),
+    "gpt-4o-mini": completion(
+        {"content": "Hello."},
+        usage={
+            "prompt_tokens": 1000,
+            "completion_tokens": 50,
+            "total_tokens": 1050,
+            "prompt_tokens_details": {"cached_tokens": 800},
+            "completion_tokens_details": {"reasoning_tokens": 10},
+        },
+    ),
+    "deepseek-chat": completion(
+        {"content": "Hello."},
+        usage={
+            "prompt_tokens": 1000,
+            "completion_tokens": 50,
+            "total_tokens": 1050,
+            "prompt_cache_hit_tokens": 700,
+            "prompt_cache_miss_tokens": 300,
+        },
+    ),
+    "null-message": {
+        **completion({}),
+        "choices": [{"index": 0, "finish_reason": "stop", "message": None}],
+    },
+    "claude-sonnet-4-5": anthropic(
+        {
+            "input_tokens": 20,
+            "cache_creation_input_tokens": 300,
+            "cache_read_input_tokens": 1000,
+            "output_tokens": 7,
+        }
+    ),
+    "claude-haiku-4-5": anthropic({"input_tokens": 20, "output_tokens": 7}),
 }
 
 

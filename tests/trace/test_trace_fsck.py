@@ -164,6 +164,9 @@ def spoil_marker(rows: Rows) -> None:
         ("request_number", lambda rows: find(rows, "model.request", 2).update(call=9)),
         ("tokens", lambda rows: find(rows, "model.request").update(input_tokens=-1)),
         ("tokens", lambda rows: find(rows, "model.request").update(cached_tokens=101)),
+        ("tokens", lambda rows: find(rows, "model.request").update(cache_write_tokens=101)),
+        ("tokens", lambda rows: find(rows, "model.request").update(**split(60, 30, 11))),
+        ("tokens", lambda rows: find(rows, "model.request").update(**split(-10, 100, 10))),
         ("tool_call", lambda rows: find(rows, "tool.started").update(call_id="nobody")),
         ("tool_step", lambda rows: find(rows, "tool.started").update(step=9)),
         ("tool_start", lambda rows: rows.remove(find(rows, "tool.started"))),
@@ -180,6 +183,25 @@ def test_each_broken_rule_is_found(tmp_path: Path, code: str, edit: Edit) -> Non
     assert code in {problem.code for problem in report.problems}, str(report)
     assert not report.ok
     assert code in str(report)
+
+
+def split(uncached: int, cached: int, written: int) -> dict[str, int]:
+    return {"uncached_tokens": uncached, "cached_tokens": cached, "cache_write_tokens": written}
+
+
+def test_tokens_that_add_up_are_no_problem(tmp_path: Path) -> None:
+    path = edited(tmp_path, lambda rows: find(rows, "model.request").update(**split(60, 30, 10)))
+    assert fsck(path).ok
+
+
+def test_totals_of_parts_are_checked_where_every_request_tells_them(tmp_path: Path) -> None:
+    def tell(rows: Rows) -> None:
+        for row in rows:
+            if row["kind"] == "model.request" and "input_tokens" in row:
+                row.update(**split(row["input_tokens"], 0, 0))
+        rows[-1].update(cached_tokens=1)
+
+    assert "totals" in codes(edited(tmp_path, tell))
 
 
 def test_a_problem_names_its_line(tmp_path: Path) -> None:

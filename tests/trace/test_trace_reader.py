@@ -3,6 +3,7 @@ import json
 import pickle
 import time
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 from trace_samples import answer, calls, make_events, make_trace, refusal, rows_of, write_rows
 
 from axislab.errors import RunError, RunInterrupted, TraceCorrupt, TraceError
-from axislab.events import StatusChanged
+from axislab.events import ModelRequested, StatusChanged
 from axislab.messages import Message
 from axislab.runtime.transcript import replay_visible
 from axislab.trace.reader import load_run, load_runs, open_trace, read_trace
@@ -397,6 +398,39 @@ def test_unknown_tokens_and_prices_stay_unknown_and_failed_requests_do_not_make_
     unknown = [calls(), Reply("6", tokens=None)]
     run = load_run(make_trace(tmp_path, make_events(unknown, run_id="r2")))
     assert run.usage.input_tokens is None
+
+
+def test_parts_of_the_input_are_summed_and_still_add_up(tmp_path: Path) -> None:
+    from trace_samples import Reply
+
+    events = list(make_events([calls(), Reply("6", errors=1, tokens=100)]))
+    parts = {"uncached_tokens": 60, "cached_tokens": 30, "cache_write_tokens": 10}
+    told = [
+        replace(event, **parts)
+        if isinstance(event, ModelRequested) and event.input_tokens
+        else event
+        for event in events
+    ]
+    usage = load_run(make_trace(tmp_path, told)).usage
+    assert (usage.input_tokens, usage.cached_tokens, usage.cache_write_tokens) == (200, 60, 20)
+    assert usage.uncached_tokens == 120
+
+
+def test_a_failed_request_that_was_billed_counts_and_hides_no_part(tmp_path: Path) -> None:
+    from trace_samples import Reply
+
+    events = [
+        replace(event, input_tokens=50, output_tokens=1)
+        if isinstance(event, ModelRequested) and event.outcome != "ok"
+        else replace(event, cached_tokens=30, cache_write_tokens=0)
+        if isinstance(event, ModelRequested)
+        else event
+        for event in make_events([Reply("6", errors=1, tokens=100)])
+    ]
+    run = load_run(make_trace(tmp_path, events))
+    assert (run.usage.input_tokens, run.usage.output_tokens) == (150, 11)
+    # How much of the failed request came from the cache is not known, so the sum is not, either.
+    assert (run.usage.cached_tokens, run.usage.uncached_tokens, run.cost_usd) == (None, None, None)
 
 
 def test_a_run_without_an_end_is_interrupted_unless_it_is_live(tmp_path: Path) -> None:
