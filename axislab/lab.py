@@ -95,7 +95,7 @@ class Lab:
         self._provider = _provider(model) if isinstance(model, str) else None
         self.model = self._resolve(model)
         self.folder = None if folder is None else user_path(folder, error=ConfigError)
-        self.seed = seed
+        self.seed = RunIdentity(run_id="check", seed=seed).seed
         self.durability = durability
         self.coupling = coupling
         self.last: Runs = Runs()
@@ -142,14 +142,7 @@ class Lab:
         orchestrator, live = self._prepare(
             recipe,
             asked,
-            RunIdentity(
-                run_id=_run_id(asked),
-                seed=self.seed if seed is None else seed,
-                repeat=repeat,
-                arm=arm,
-                study=study,
-                coupling=self.coupling,
-            ),
+            self._identity(_run_id(asked), seed=seed, repeat=repeat, arm=arm, study=study),
         )
         return RunHandle(orchestrator, live)
 
@@ -248,6 +241,8 @@ class Lab:
         if not arms:
             raise ConfigError("no arms: give a recipe, or a mapping of arm names to recipes")
         asked = _several_tasks(tasks)
+        for name in arms:  # found now, not when the runs of other arms are paid for
+            self._identity("check", seed=seed, arm=name, study=study)
         for each in arms.values():
             if not isinstance(each, Recipe):
                 raise ConfigError(f"recipe={each!r}: give a Recipe, or a mapping of names to them")
@@ -288,6 +283,24 @@ class Lab:
             raise
 
     # Inside ----------------------------------------------------------------------------------
+
+    def _identity(
+        self,
+        run_id: str,
+        *,
+        seed: int | None,
+        arm: str | None,
+        study: str | None,
+        repeat: int = 0,
+    ) -> RunIdentity:
+        return RunIdentity(
+            run_id=run_id,
+            seed=self.seed if seed is None else seed,
+            repeat=repeat,
+            arm=arm,
+            study=study,
+            coupling=self.coupling,
+        )
 
     def _resolve(self, model: str | ChatModel) -> ChatModel:
         """The model, checked before its first request."""
