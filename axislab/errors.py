@@ -140,7 +140,7 @@ class ModelError(AxislabError):
         original: BaseException | None = None,
     ) -> None:
         super().__init__(message)
-        self.kind = kind
+        self.kind = ErrorKind(kind)
         self.retry_after = retry_after
         self.status = status
         self.window = window
