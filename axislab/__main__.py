@@ -67,8 +67,8 @@ def _fsck(chosen: argparse.Namespace) -> int:
     for path in chosen.files:
         try:
             report = fsck(path)
-        except AxislabError as problem:  # of one file; the others are still looked at
-            print(f"axislab: {problem}", file=sys.stderr)
+        except AxislabError as unread:  # of one file; the others are still looked at
+            print(f"axislab: {unread}", file=sys.stderr)
             bad += 1
             continue
         bad += not report.ok
