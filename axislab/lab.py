@@ -82,7 +82,7 @@ class Lab:
         if durability not in ("process", "disk"):
             raise ConfigError(f"durability={durability!r}: allowed is 'process' or 'disk'")
         for name in options:
-            if get_close_matches(name, _OWN, n=1, cutoff=0.75):
+            if name not in _OWN and get_close_matches(name, _OWN, n=1, cutoff=0.75):
                 raise ConfigError(f"Lab has no option {name!r}: {did_you_mean(name, _OWN)}")
         self._options = {"api_key": api_key, "api_base": api_base, **options}
         self._options = {k: v for k, v in self._options.items() if v is not None}

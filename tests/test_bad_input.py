@@ -177,6 +177,11 @@ def test_a_misspelt_option_of_a_lab_is_not_sent_to_the_provider(option):
         al.Lab("openai/ok", api_key="x", **{option: 4})
 
 
+def test_an_option_of_the_model_goes_to_the_model():
+    lab = al.Lab("openai/gpt-4o", api_key="x", price=al.Price(input=1.0, output=2.0))
+    assert lab.model.list_price() == al.Price(input=1.0, output=2.0)
+
+
 def test_what_is_no_model_is_refused_with_what_is():
     with pytest.raises(ConfigError, match="litellm model string"):
         al.Lab(None)
