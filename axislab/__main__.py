@@ -65,7 +65,12 @@ def _fsck(chosen: argparse.Namespace) -> int:
 
     bad = 0
     for path in chosen.files:
-        report = fsck(path)
+        try:
+            report = fsck(path)
+        except AxislabError as unread:  # of one file; the others are still looked at
+            print(f"axislab: {unread}", file=sys.stderr)
+            bad += 1
+            continue
         bad += not report.ok
         print(f"{path}: {'ok' if report.ok else f'{len(report.problems)} problems'}")
         for problem in report.problems:

@@ -146,7 +146,7 @@ class ModelError(AxislabError):
         cost_usd: float | None = None,
     ) -> None:
         super().__init__(message)
-        self.kind = kind
+        self.kind = ErrorKind(kind)
         self.retry_after = retry_after
         self.status = status
         self.window = window
@@ -180,11 +180,11 @@ class DataError(AxislabError, ValueError):
     """A data set, task or frame that is not as described."""
 
 
-def did_you_mean(given: str, allowed: Iterable[str]) -> str:
+def did_you_mean(given: object, allowed: Iterable[object]) -> str:
     """A half sentence that helps: the names that are like it or hold it, else all of them."""
-    names = sorted(allowed)
+    names = sorted(map(str, allowed))
     holding = [name for name in names if given and given in name.split("_")]
-    near = get_close_matches(given, names, n=1, cutoff=0.75 if holding else 0.6)
+    near = get_close_matches(str(given), names, n=1, cutoff=0.75 if holding else 0.6)
     likely = list(dict.fromkeys([*near, *holding]))[:4]
     if likely:
         return f"did you mean {' or '.join(map(repr, likely))}?"

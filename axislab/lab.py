@@ -80,7 +80,7 @@ class Lab(Accounts):
         if durability not in ("process", "disk"):
             raise ConfigError(f"durability={durability!r}: allowed is 'process' or 'disk'")
         for name in options:
-            if get_close_matches(name, _OWN, n=1, cutoff=0.75):
+            if name not in _OWN and get_close_matches(name, _OWN, n=1, cutoff=0.75):
                 raise ConfigError(f"Lab has no option {name!r}: {did_you_mean(name, _OWN)}")
         self._options = {"api_key": api_key, "api_base": api_base, **options}
         self._options = {k: v for k, v in self._options.items() if v is not None}
@@ -93,7 +93,7 @@ class Lab(Accounts):
         self._provider = _provider(model) if isinstance(model, str) else None
         self.model = self._resolve(model)
         self.folder = None if folder is None else user_path(folder, error=ConfigError)
-        self.seed = seed
+        self.seed = RunIdentity(run_id="check", seed=seed).seed
         self.durability = durability
         self.coupling = coupling
         self.last: Runs = Runs()
@@ -141,14 +141,7 @@ class Lab(Accounts):
         orchestrator, live = self._prepare(
             recipe,
             asked,
-            RunIdentity(
-                run_id=_run_id(asked),
-                seed=self.seed if seed is None else seed,
-                repeat=repeat,
-                arm=arm,
-                study=study,
-                coupling=self.coupling,
-            ),
+            self._identity(_run_id(asked), seed=seed, repeat=repeat, arm=arm, study=study),
         )
         return RunHandle(orchestrator, live)
 
@@ -250,6 +243,8 @@ class Lab(Accounts):
         if not arms:
             raise ConfigError("no arms: give a recipe, or a mapping of arm names to recipes")
         asked = _several_tasks(tasks)
+        for name in arms:  # found now, not when the runs of other arms are paid for
+            self._identity("check", seed=seed, arm=name, study=study)
         for each in arms.values():
             if not isinstance(each, Recipe):
                 raise ConfigError(f"recipe={each!r}: give a Recipe, or a mapping of names to them")
@@ -273,6 +268,24 @@ class Lab(Accounts):
         )
 
     # Inside ----------------------------------------------------------------------------------
+
+    def _identity(
+        self,
+        run_id: str,
+        *,
+        seed: int | None,
+        arm: str | None,
+        study: str | None,
+        repeat: int = 0,
+    ) -> RunIdentity:
+        return RunIdentity(
+            run_id=run_id,
+            seed=self.seed if seed is None else seed,
+            repeat=repeat,
+            arm=arm,
+            study=study,
+            coupling=self.coupling,
+        )
 
     def _resolve(self, model: str | ChatModel) -> ChatModel:
         """The model, checked before its first request."""

@@ -109,6 +109,8 @@ class Message:
         Raises:
             InvalidMessage: The role is none of ours, or a field has a wrong type.
         """
+        if not isinstance(data, Mapping):
+            raise InvalidMessage(f"a message is an object with a role, got {data!r}")
         name = data.get("role")
         try:
             role = Role(str(name))
@@ -143,7 +145,10 @@ def _call_from_dict(data: object) -> ToolCall:
     source = inner if isinstance(inner, Mapping) else data
     arguments = source.get("arguments", "{}")
     if not isinstance(arguments, str):
-        arguments = json.dumps(arguments, ensure_ascii=False)
+        try:
+            arguments = json.dumps(arguments, ensure_ascii=False)
+        except (TypeError, ValueError, RecursionError) as problem:
+            raise InvalidMessage(f"arguments of a tool call are not JSON: {problem}") from problem
     return ToolCall(
         id=str(data.get("id") or ""),
         name=str(source.get("name") or ""),
@@ -155,8 +160,9 @@ def _call_from_dict(data: object) -> ToolCall:
 def _text(value: object) -> str | None:
     if value is None or isinstance(value, str):
         return value
-    if isinstance(value, Sequence):
-        return "".join(str(p.get("text", "")) for p in value if isinstance(p, Mapping))
+    if isinstance(value, list | tuple):
+        parts = (part.get("text") for part in value if isinstance(part, Mapping))
+        return "".join(part for part in parts if isinstance(part, str))  # pictures have none
     raise InvalidMessage(f"content must be text, a list of parts or None, got {value!r}")
 
 

@@ -96,6 +96,10 @@ class Recipe:
         text = json.dumps(self._described, sort_keys=True, ensure_ascii=False)
         return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
+    def __hash__(self) -> int:
+        # Of what equal recipes share and is cheap; their config holds a mapping, which has none.
+        return hash((self.name, self.config.conversation))
+
     def to_dict(self) -> dict[str, Any]:
         """The recipe as JSON: functions by name and by a hash of their code."""
         return copy.deepcopy(self._described)

@@ -61,7 +61,8 @@ class Runs(list[Run]):
             parts.append("simulated" if simulated == len(self) else f"{simulated} simulated")
         if self.not_started:
             parts.append(f"{self.not_started} not started (budget)")
-        return f"<{len(self)} runs: {' · '.join(p for p in parts if p)}>"
+        said = " · ".join(part for part in parts if part)
+        return f"<{len(self)} runs: {said}>" if said else f"<{len(self)} runs>"
 
     def _repr_html_(self) -> str:
         shown = ["task_id", "arm", "status", "answer", "expected", "correct", "turns", "rollbacks"]

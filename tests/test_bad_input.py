@@ -177,6 +177,11 @@ def test_a_misspelt_option_of_a_lab_is_not_sent_to_the_provider(option):
         al.Lab("openai/ok", api_key="x", **{option: 4})
 
 
+def test_an_option_of_the_model_goes_to_the_model():
+    lab = al.Lab("openai/gpt-4o", api_key="x", price=al.Price(input=1.0, output=2.0))
+    assert lab.model.list_price() == al.Price(input=1.0, output=2.0)
+
+
 def test_what_is_no_model_is_refused_with_what_is():
     with pytest.raises(ConfigError, match="litellm model string"):
         al.Lab(None)
@@ -340,3 +345,55 @@ def test_a_corpus_is_made_of_documents(documents):
 def test_research_wants_a_corpus(corpus):
     with pytest.raises(DataError, match="load_corpus"):
         al.recipes.research_qa(corpus=corpus)
+
+
+@pytest.mark.parametrize(
+    "which",
+    [{"seed": "x"}, {"seed": 1.5}, {"seed": True}, {"arm": 5}, {"arm": " "}, {"study": 5}],
+    ids=repr,
+)
+def test_what_tells_runs_apart_is_refused_before_anything_runs(tmp_path, which):
+    lab = al.Lab(al.ScriptedModel(["fine"], after="repeat"), folder=tmp_path)
+    for use in (
+        lambda: lab.run(al.Recipe(), "Why?", **which),
+        lambda: lab.run_many(al.Recipe(), ["Why?"], **which),
+    ):
+        with pytest.raises(ConfigError, match=f"{next(iter(which))}="):
+            use()
+    assert not lab.model.requests
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("seed", [None, "x", 1.5])
+def test_a_lab_has_a_whole_seed(seed):
+    with pytest.raises(ConfigError, match="seed="):
+        al.Lab(al.ScriptedModel(["fine"]), seed=seed)
+
+
+def test_a_repeat_is_counted_from_0():
+    with pytest.raises(ConfigError, match="repeat=-1"):
+        al.Lab(al.ScriptedModel(["fine"])).run(al.Recipe(), "Why?", repeat=-1)
+
+
+@pytest.mark.parametrize("name", [1, ("a",), ""])
+def test_no_arm_runs_if_one_has_no_proper_name(name):
+    lab = al.Lab(al.ScriptedModel(["fine"], after="repeat"))
+    with pytest.raises(ConfigError, match="arm="):
+        lab.run_many({"good": al.Recipe(), name: al.Recipe()}, ["Why?"], progress=False)
+    assert not lab.model.requests
+
+
+def test_seeds_of_numpy_are_numbers():
+    lab = al.Lab(al.ScriptedModel(["fine"], after="repeat"), seed=np.int64(3))
+    run = lab.run(al.Recipe(), "Why?", seed=np.int32(4))
+    assert (lab.seed, run.seed) == (3, 4)
+
+
+def test_half_a_character_in_an_id_or_arm_does_not_break_a_run():
+    lab = al.Lab(al.ScriptedModel(["fine"]))
+    assert lab.run(al.Recipe(), "Why?", arm="\ud800").status == "COMPLETED"
+
+
+def test_recipes_can_be_members_of_sets():
+    recipe = al.Recipe().with_(extra={"top_k": 4})
+    assert len({recipe, al.Recipe().with_(extra={"top_k": 4}), al.Recipe()}) == 2

@@ -49,6 +49,17 @@ def test_fsck_of_a_file_that_is_no_trace_ends_with_1(
     assert captured.out + captured.err
 
 
+def test_fsck_looks_at_the_files_after_one_that_is_not_there(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "run.jsonl"
+    path.write_text("this is no trace\n")
+    assert main(["fsck", str(tmp_path / "gone.jsonl"), str(path)]) == 1
+    captured = capsys.readouterr()
+    assert "gone.jsonl" in captured.err
+    assert captured.out.startswith(f"{path}: ")
+
+
 def test_it_runs_as_a_module_without_loading_heavy_packages() -> None:
     done = subprocess.run(
         [sys.executable, "-X", "importtime", "-m", "axislab", "--version"],

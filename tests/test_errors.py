@@ -78,3 +78,14 @@ def test_help_names_the_nearest_or_all():
     assert did_you_mean("windo", ["window", "width"]) == "did you mean 'window'?"
     assert did_you_mean("zzz", ["b", "a"]) == "allowed: a, b"
     assert did_you_mean("zzz", []) == "allowed: nothing"
+
+
+@pytest.mark.parametrize("given", [None, 5, [], ("a",), float("nan")])
+def test_what_is_no_name_is_like_none(given):
+    assert did_you_mean(given, ["max_turns", 3]) == "allowed: 3, max_turns"
+
+
+def test_a_model_errors_kind_is_one_of_the_kinds():
+    assert ModelError("x", kind="timeout").kind is ErrorKind.TIMEOUT
+    with pytest.raises(ValueError, match="nonsense"):
+        ModelError("x", kind="nonsense")

@@ -180,7 +180,7 @@ def test_no_run_takes_more_than_the_most_that_is_said(profile):
 def test_what_has_no_bound_has_none():
     lab = al.Lab(Priced(["x"]))
     arms = {
-        "no turns": al.Recipe().with_(max_reprompts=1),
+        "no turns": al.Recipe().with_(max_turns=None),
         "tools, no window": PLAIN.with_(tools=(look,)),
         "window": PLAIN.with_(tools=(look,), window=1000, max_output_tokens=100),
     }

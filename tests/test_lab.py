@@ -339,3 +339,7 @@ def test_runs_may_be_started_from_many_threads():
     for thread in threads:
         thread.join(10)
     assert done == ["COMPLETED"] * 8
+
+
+def test_no_runs_are_told_in_one_word():
+    assert repr(al.Lab(al.ScriptedModel(["fine"])).last) == "<0 runs>"

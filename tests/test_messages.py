@@ -82,11 +82,26 @@ def test_chat_completions_messages_are_read_as_well():
         ({"role": "assistant", "tool_calls": "f"}, "must be a list"),
         ({"role": "assistant", "tool_calls": {"a": 1}}, "must be a list"),
         ({"role": "assistant", "tool_calls": ["f"]}, "must be an object"),
+        ({"role": "assistant", "tool_calls": [{"name": "f", "arguments": {1}}]}, "not JSON"),
+        ({"role": "user", "content": b"bytes"}, "got b'bytes'"),
+        (None, "got None"),
+        ("hello", "got 'hello'"),
     ],
 )
 def test_what_is_no_message_is_refused(data, why):
     with pytest.raises(InvalidMessage, match=why):
         Message.from_dict(data)
+
+
+@pytest.mark.parametrize(
+    ("parts", "text"),
+    [
+        ([{"type": "text", "text": "a"}, {"type": "text", "text": "b"}], "ab"),
+        ([{"type": "text", "text": None}, {"type": "image_url", "image_url": {}}], ""),
+    ],
+)
+def test_the_parts_of_a_content_are_its_texts(parts, text):
+    assert Message.from_dict({"role": "user", "content": parts}).content == text
 
 
 def test_no_calls_may_be_written_as_none_or_an_empty_list():

@@ -49,3 +49,7 @@ def test_a_public_class_or_function_has_a_docstring(name):
     thing = getattr(axislab, name)
     if isinstance(thing, type) or callable(thing):
         assert thing.__doc__, name
+
+
+def test_its_types_are_there_for_type_checkers():
+    assert (Path(axislab.__file__).parent / "py.typed").is_file()

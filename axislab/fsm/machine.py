@@ -178,10 +178,14 @@ class StateMachine(Generic[S, C]):
 
         Raises:
             TransitionNotAllowed: No rule holds; neither state nor context changed, the log says so.
-            MachineError: A guard or an action fired an event of the machine it belongs to.
+            MachineError: A guard or an action fired an event of the machine it belongs to, or two
+                threads fire at once.
         """
         if self._busy:
-            raise MachineError(f"{event!r} fired by a guard or action of this very machine")
+            raise MachineError(
+                f"{event!r} fired by a guard or action of this very machine, or while a second "
+                "thread fires one: let one event end before the next"
+            )
         self._busy = True
         try:
             return self._fire(event, payload)

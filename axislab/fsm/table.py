@@ -105,7 +105,7 @@ class TransitionTable(Generic[S, C]):
 
     def rules_for(self, state: S, event: str) -> tuple[TransitionRule[S, C], ...]:
         """The rules that one event has in one state, in order."""
-        return self._by_key.get((state, event), ())
+        return self._by_key.get((state, event), ()) if isinstance(event, str) else ()
 
     def leaving(self, state: S) -> tuple[TransitionRule[S, C], ...]:
         """All rules out of one state, in order."""

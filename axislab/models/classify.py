@@ -183,6 +183,8 @@ PHRASES: Final[Mapping[ErrorKind, str]] = {
 """The first half of each error's message."""
 
 
+_LONGEST: Final = 300
+"""Characters of the provider's words that are shown."""
 _STATUS_KINDS: Final = frozenset({ErrorKind.SERVER, ErrorKind.BAD_REQUEST, ErrorKind.RATE_LIMIT})
 """Where a status that only the exception claims is worth showing."""
 
@@ -203,7 +205,8 @@ def classify(problem: BaseException, *, model: str, secrets: Iterable[str] = ())
     limit = context_limit(seen.text) if kind is ErrorKind.CONTEXT_LIMIT else None
     limit = limit or ContextLimit()
     status = seen.status or (seen.claimed if kind in _STATUS_KINDS else None)
-    detail = redact(seen.message, secrets)
+    # Secrets first: one that is cut in two would no longer be known.
+    detail = _shortened(redact(seen.message, secrets))
     head = f"{model}: {PHRASES[kind]}" + (f" [{status}]" if status else "")
     return ModelError(
         f"{head}: {detail}" if detail else head,
@@ -214,6 +217,10 @@ def classify(problem: BaseException, *, model: str, secrets: Iterable[str] = ())
         requested=limit.requested,
         original=problem,
     )
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
 
 
 def _kind(seen: Evidence) -> ErrorKind:

@@ -13,7 +13,6 @@ from typing import Any, Final
 
 from axislab.borders import text_of
 
-_LONGEST: Final = 300
 _WRAPPERS: Final = frozenset(
     {"litellm", "openai", "anthropic", "httpx", "httpcore", "aiohttp", "axislab"}
 )
@@ -65,7 +64,7 @@ def collect(problem: BaseException) -> Evidence:
         claimed=_integer(getattr(problem, "status_code", None)),
         codes=frozenset(_codes(links, bodies)),
         text="\n".join([*texts, told]),
-        message=_shorten(told or _own_words(problem)),
+        message=_plain(told or _own_words(problem)),
         headers=_headers(links),
     )
 
@@ -135,9 +134,8 @@ def _headers(links: Iterable[BaseException]) -> dict[str, str]:
     return found
 
 
-def _shorten(text: str) -> str:
-    text = " ".join(text.split("Traceback (most recent call last)")[0].split())
-    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+def _plain(text: str) -> str:
+    return " ".join(text.split("Traceback (most recent call last)")[0].split())
 
 
 _WAIT: Final = re.compile(

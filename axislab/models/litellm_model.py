@@ -360,7 +360,7 @@ def _suggest(name: str, litellm: Any, *, server: bool) -> str:
         return f"; for a server that speaks OpenAI's protocol: 'hosted_vllm/{name}'"
     head, slash, tail = name.partition("/")
     providers = [str(getattr(p, "value", p)) for p in litellm.provider_list]
-    if slash and (near := get_close_matches(head.lower(), providers, n=1, cutoff=0.75)):
+    if slash and tail and (near := get_close_matches(head.lower(), providers, n=1, cutoff=0.75)):
         return f"; did you mean '{near[0]}/{tail}'?"
     listed = [key for key in litellm.model_cost if key.rpartition("/")[2] == name and "/" in key]
     if listed:

@@ -36,7 +36,10 @@ class Price:
     def __post_init__(self) -> None:
         for name in ("input", "output", "cached", "cache_write", "reasoning"):
             value = getattr(self, name)
-            if value is not None and not (math.isfinite(value) and value >= 0):
+            if value is None and name == "cached":
+                continue
+            number = isinstance(value, int | float) and not isinstance(value, bool)
+            if not number or not math.isfinite(value) or value < 0:
                 raise ConfigError(
                     f"Price({name}={value!r}): USD for a million tokens, 0 or more, is wanted"
                 )

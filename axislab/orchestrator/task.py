@@ -12,8 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from axislab.borders import ends_us
-from axislab.errors import ErrorKind, ModelError, TraceError
+from axislab.borders import ends_us, shown
+from axislab.errors import ConfigError, ErrorKind, ModelError, TraceError
 from axislab.events import (
     SCHEMA_VERSION,
     Emit,
@@ -46,7 +46,11 @@ BUDGET_EXHAUSTED = "budget_exhausted"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunIdentity:
-    """What tells one run from another."""
+    """What tells one run from another.
+
+    Raises:
+        ConfigError: A seed or repeat that is no whole number, or a name that is no text.
+    """
 
     run_id: str
     seed: int = 0
@@ -56,11 +60,32 @@ class RunIdentity:
     coupling: str = "independent"
     """Whether the arm is part of the simulated provider's draws: "independent" or "common"."""
 
+    def __post_init__(self) -> None:
+        for name, least in (("seed", None), ("repeat", 0)):
+            object.__setattr__(self, name, _whole(name, getattr(self, name), least=least))
+        for name in ("arm", "study"):
+            if (given := getattr(self, name)) is not None and not _is_name(given):
+                raise ConfigError(f"{name}={shown(given)}: give text that is not blank, or None")
+
     def draw_key(self, task: Task) -> str:
         """The opaque key of this run's random draws; it tells nothing about the task."""
         arm = (self.arm or "") if self.coupling == "independent" else ""
         parts = (str(self.seed), task.id, str(self.repeat), arm)
-        return hashlib.blake2b("\x1f".join(parts).encode(), digest_size=12).hexdigest()
+        text = "\x1f".join(parts).encode("utf-8", "surrogatepass")
+        return hashlib.blake2b(text, digest_size=12).hexdigest()
+
+
+def _whole(name: str, given: Any, *, least: int | None) -> int:
+    """A whole number, numpy's included, as Python's own."""
+    number = None if isinstance(given, bool) or not hasattr(given, "__index__") else int(given)
+    if number is None or (least is not None and number < least):
+        rest = "" if least is None else f", {least} or more"
+        raise ConfigError(f"{name}={shown(given)}: give a whole number{rest}")
+    return number
+
+
+def _is_name(given: object) -> bool:
+    return isinstance(given, str) and bool(given.strip())
 
 
 class TaskOrchestrator:

@@ -463,3 +463,11 @@ def _check_graph(table):
     graph = table.to_networkx()
     assert set(nx.descendants(graph, "A")) | {"A"} == {s.name for s in Five}
     assert all(table.kind(rule.source) != "final" for rule in table.rules)
+
+
+@pytest.mark.parametrize("event", [None, [], 5, {"a": 1}])
+def test_what_is_no_event_is_refused_like_one_that_nobody_knows(event):
+    machine = lamp()
+    with pytest.raises(TransitionNotAllowed, match="no rule knows it"):
+        machine.fire(event)
+    assert not machine.can_fire(event)

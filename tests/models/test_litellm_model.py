@@ -623,3 +623,9 @@ def test_loading_from_many_threads_gives_one_quiet_module() -> None:
     assert found[0].suppress_debug_info is True
     assert found[0].disable_hf_tokenizer_download is True
     assert logging.getLogger("LiteLLM").level == logging.ERROR
+
+
+def test_a_provider_without_a_model_gets_no_suggestion_of_itself() -> None:
+    with pytest.raises(ModelError) as caught:
+        LiteLLMModel("openai/").check()
+    assert "did you mean" not in str(caught.value)

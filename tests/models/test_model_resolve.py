@@ -53,6 +53,9 @@ def test_options_for_a_made_model_are_refused() -> None:
     ("rates", "problem"),
     [
         ({"input": -1, "output": 1}, "input=-1"),
+        ({"input": "1", "output": 1}, "input='1'"),
+        ({"input": None, "output": 1}, "input=None"),
+        ({"input": 1, "output": True}, "output=True"),
         ({"input": 1, "output": float("nan")}, "output=nan"),
         ({"input": 1, "output": 1, "cached": float("inf")}, "cached=inf"),
     ],

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from axislab import Recipe
 from axislab.errors import ConfigError
+from axislab.models.classify import classify
 from axislab.models.litellm_model import LiteLLMModel
 from axislab.models.redact import MASK, is_secret_name, mask_url, redact, secret_place, url_secrets
 
@@ -107,6 +108,14 @@ def test_a_key_is_a_text_and_is_not_shown_if_it_is_none() -> None:
     with pytest.raises(ConfigError, match="give it as text") as caught:
         LiteLLMModel("openai/x", api_key=b"hunter2")  # type: ignore[arg-type]
     assert "hunter2" not in str(caught.value)
+
+
+@pytest.mark.parametrize("before", range(255, 305, 3))
+def test_no_part_of_a_secret_is_left_where_a_long_message_is_cut(before: int) -> None:
+    secret = "0123456789abcdef0123456789abcdef"
+    error = classify(ValueError("p" * before + " " + secret), model="m", secrets=[secret])
+    assert "0" not in str(error)
+    assert len(str(error)) < 350
 
 
 @pytest.mark.parametrize(
