@@ -68,12 +68,6 @@ def litellm_estimator(model: str) -> MessageCounter | None:
     return None if provider in OURS else LiteLLMTokenEstimator(model)
 
 
-def preload(estimator: MessageCounter | None) -> None:
-    """Load an estimator's table in the background, if it has one, so that no turn waits for it."""
-    if isinstance(estimator, LiteLLMTokenEstimator):
-        estimator.preload()
-
-
 def estimator_named(method: str) -> MessageCounter | None:
     """The estimator of a model with this method name; None if axislab has none of that name.
 

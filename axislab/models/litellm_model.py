@@ -23,7 +23,7 @@ from axislab.models._litellm import (
 )
 from axislab.models.base import ModelReply, ModelRequest
 from axislab.models.classify import classify
-from axislab.models.estimators import MessageCounter, litellm_estimator, preload
+from axislab.models.estimators import MessageCounter, litellm_estimator
 from axislab.models.incoming import RawReply, read_reply
 from axislab.models.outgoing import tools_of, wire_messages, wire_tools
 from axislab.models.price import Price, listed_price
@@ -185,7 +185,6 @@ class LiteLLMModel:
         if isinstance(handler, OwnProvider):
             handler.check(self._name)
         self._checked = True
-        preload(self.estimator())
 
     def estimator(self) -> MessageCounter | None:
         """Counts prompts as the model's provider is thought to; None is by characters."""

@@ -52,6 +52,8 @@ class LiteLLMTokenEstimator:
 
     Additive: the estimate of a conversation is the sum over its messages, so each is counted
     once. What a tokenizer cannot count is counted by characters; nothing is ever downloaded.
+    The first count of a process loads the tokenizer's table, which takes about half a second. (Not
+    in a background thread: a process that ended meanwhile could hang.)
 
     Args:
         model: A litellm model string.
@@ -74,11 +76,6 @@ class LiteLLMTokenEstimator:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._model!r})"
-
-    def preload(self) -> None:
-        """Load the tokenizer's table in the background, so that no turn waits for it."""
-        if self._model not in _ready:
-            threading.Thread(target=self._overhead, name="axislab-tokenizer", daemon=True).start()
 
     def count(self, messages: Sequence[Message]) -> int:
         """Tokens of these messages; markers have none."""

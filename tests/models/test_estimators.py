@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
-import threading
 from typing import Any
 
 import pytest
@@ -237,16 +236,17 @@ def test_a_replay_of_an_estimator_of_ones_own_asks_for_it() -> None:
 # -- the table ------------------------------------------------------------------------------------
 
 
-def test_a_table_is_loaded_in_the_background_once() -> None:
-    from axislab.models import tokens
-
-    LiteLLMModel("openai/gpt-4o", api_key="k").check()
-    for thread in threading.enumerate():
-        if thread.name == "axislab-tokenizer":
-            thread.join(30)
-    assert "openai/gpt-4o" in tokens._ready
-    LiteLLMTokenEstimator("openai/gpt-4o").preload()
-    assert not [t for t in threading.enumerate() if t.name == "axislab-tokenizer"]
+def test_making_a_lab_starts_no_thread_that_loads_a_table() -> None:
+    """A process that ends while a thread loads one may hang."""
+    code = (
+        "import sys, threading, axislab as al; before = set(threading.enumerate()); "
+        "al.Lab('openai/gpt-4o', api_key='k'); "
+        "print([t.name for t in threading.enumerate() if t not in before])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-X", "dev", "-c", code], capture_output=True, text=True, timeout=60
+    )
+    assert (done.returncode, done.stdout.strip()) == (0, "[]")
 
 
 def test_many_threads_may_count_at_once() -> None:
