@@ -60,12 +60,15 @@ if TYPE_CHECKING:
     from axislab.models.base import ChatModel as ChatModel
     from axislab.models.base import ModelReply as ModelReply
     from axislab.models.base import ModelRequest as ModelRequest
+    from axislab.models.cache import ReplyCache as ReplyCache
+    from axislab.models.cached_model import CachedModel as CachedModel
     from axislab.models.faults import PRESET_TABLE as PRESET_TABLE
     from axislab.models.faults import FailureProfile as FailureProfile
     from axislab.models.litellm_model import LiteLLMModel as LiteLLMModel
     from axislab.models.local import LocalModel as LocalModel
     from axislab.models.local import add_local_model as add_local_model
     from axislab.models.price import Price as Price
+    from axislab.models.request_key import request_key as request_key
     from axislab.models.resolve import resolve_model as resolve_model
     from axislab.models.scripted import ScriptedModel as ScriptedModel
     from axislab.models.simulated import SimulatedModel as SimulatedModel
@@ -129,6 +132,7 @@ _HOME = {
     "AssistantRollbackConfig": "config",
     "AxislabError": "errors",
     "CHAIN": "runtime.rules",
+    "CachedModel": "models.cached_model",
     "ChatModel": "models.base",
     "Compaction": "runtime.markers",
     "ContextLimitConfig": "config",
@@ -163,6 +167,7 @@ _HOME = {
     "Price": "models.price",
     "Recipe": "recipe",
     "RecoveryPolicy": "config",
+    "ReplyCache": "models.cache",
     "RetryPolicy": "config",
     "Rollback": "runtime.markers",
     "RollbackReason": "runtime.stages",
@@ -218,6 +223,7 @@ _HOME = {
     "plot_token_budget": "plots.budget",
     "replace_rule": "runtime.decisions",
     "replay": "trace.replay",
+    "request_key": "models.request_key",
     "resolve_model": "models.resolve",
     "resolve_tools": "tools.resolve",
     "roll_back": "runtime.decisions",
@@ -249,4 +255,4 @@ if not TYPE_CHECKING:  # so that a misspelt name stays a type error
         return value
 
     def __dir__() -> list[str]:
-        return sorted(globals().keys() | _HOME.keys() | _MODULES)
+        return sorted({*_HOME, *_MODULES, *(n for n in globals() if n.startswith("__"))})

@@ -43,6 +43,14 @@ class ModelReply:
     """The name the provider gave itself."""
     latency: float = 0.0
     """Seconds."""
+    cached: bool = False
+    """From the reply cache: nothing was sent, `cost_usd` is 0, `usage` is the original's."""
+    cache_key: str | None = None
+    """Key of the request, where a cache was asked; replies of one key are copies of one draw."""
+    saved_usd: float | None = None
+    """Of a cached reply: what the original had cost; None if that was not known."""
+    saved_seconds: float | None = None
+    """Of a cached reply: how long the original had taken."""
 
 
 @runtime_checkable

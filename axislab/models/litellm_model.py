@@ -25,7 +25,8 @@ from axislab.models.classify import classify
 from axislab.models.incoming import RawReply, read_reply
 from axislab.models.outgoing import tools_of, wire_messages, wire_tools
 from axislab.models.price import Price
-from axislab.models.redact import is_secret_name, mask_url, url_secrets
+from axislab.models.redact import is_secret_name, mask_url, redact, url_secrets
+from axislab.models.request_key import provider_identity
 
 SIMULATED: Final = "axislab"
 """The provider of the simulated agent."""
@@ -127,6 +128,18 @@ class LiteLLMModel:
             if isinstance(handler, OwnProvider):
                 out.update(handler.info(self._name))
         return out
+
+    @property
+    def cache_identity(self) -> Mapping[str, Any]:
+        """What its replies depend on, beyond its name and the request; for the reply cache."""
+        info = self.info
+        return provider_identity(
+            self._provider, self._extra, api_base=self._api_base, info=info if self._own else {}
+        )
+
+    def tells_secrets(self, text: str) -> bool:
+        """True if a key stands in the text, ours or one of the environment."""
+        return redact(text, self._secrets()) != text
 
     @property
     def _own(self) -> bool:
