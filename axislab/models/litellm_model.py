@@ -132,10 +132,8 @@ class LiteLLMModel:
     @property
     def cache_identity(self) -> Mapping[str, Any]:
         """What its replies depend on, beyond its name and the request; for the reply cache."""
-        info = self.info
-        return provider_identity(
-            self._provider, self._extra, api_base=self._api_base, info=info if self._own else {}
-        )
+        info = self.info if self._own else {}
+        return provider_identity(self._provider, self._extra, api_base=self._api_base, info=info)
 
     def tells_secrets(self, text: str) -> bool:
         """True if a key stands in the text, ours or one of the environment."""

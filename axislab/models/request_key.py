@@ -23,7 +23,7 @@ from typing import Any, Final, Protocol, runtime_checkable
 
 from axislab.messages import Json, Message, Role, ToolCall
 from axislab.models.base import ChatModel, ModelRequest
-from axislab.models.redact import is_secret_name, mask_url
+from axislab.models.redact import MASK, is_secret_name, mask_url
 
 CACHE_SCHEMA: Final = 1
 """Part of every key: with another number, nothing that was kept before is found."""
@@ -112,9 +112,9 @@ def provider_identity(
         api_base: The address given, if any; else the environment and litellm are asked for it.
         info: What the model says of itself.
     """
-    base = api_base or _address(provider)
+    base = [api_base] if api_base else _addresses(provider)
     return {
-        "api_base": mask_url(base) if base else None,
+        "api_base": [_bare(part) for part in base],
         "extra": {name: without_secrets(extra[name]) for name in sorted(_open(extra))},
         "info": info,
     }
@@ -152,12 +152,17 @@ def _open(values: Mapping[str, Any]) -> Iterable[str]:
     ]
 
 
-def _address(provider: str) -> str | None:
-    """Where requests go if the user gave no address: all that may say so, joined."""
+def _bare(url: str) -> str:
+    """The address without user and password."""
+    return mask_url(url).replace(f"//{MASK}@", "//").rstrip("/")
+
+
+def _addresses(provider: str) -> list[str]:
+    """Where requests go if the user gave no address: all that may say so."""
     prefix = re.sub(r"\W", "_", provider).upper()
     found = [os.environ.get(f"{prefix}_{suffix}") for suffix in _ADDRESSES]
     found.append(getattr(sys.modules.get("litellm"), "api_base", None))
-    return " ".join(mask_url(text) for text in found if text) or None
+    return [text for text in found if text]
 
 
 def _messages(messages: Iterable[Message]) -> list[Json]:
