@@ -23,6 +23,9 @@ class CachedModel:
     `Lab(cache=…)` never does by itself. A Lab counts, for each run, how often the run comes to
     the same request; without one, the same request with the same draw is always a hit.
 
+    A model of your own is known by its class, name and `info`, which must then not change from
+    request to request; with a `cache_identity`, a mapping, that is taken instead of `info`.
+
     Args:
         model: Who is asked on a miss.
         cache: Where replies are kept.

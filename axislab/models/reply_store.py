@@ -127,6 +127,9 @@ class ReplyStore:
                         db.execute("VACUUM")
                         db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
         except (sqlite3.Error, OSError) as problem:
+            if isinstance(problem, sqlite3.Error) and _is_damage(problem):
+                self._set_aside(problem)
+                return 0
             raise DataError(f"the reply cache {self.path} was not cleared: {problem}") from problem
         return gone
 
@@ -161,8 +164,7 @@ class ReplyStore:
         try:
             yield
         except sqlite3.Error as problem:
-            code = getattr(problem, "sqlite_errorcode", 0) & 0xFF
-            if code in _DAMAGE:
+            if _is_damage(problem):
                 self._set_aside(problem)
             else:
                 self._note(f"the reply cache {self.path} does not work now ({problem}): ")
@@ -238,6 +240,10 @@ class _Line:
             if self._db is not None:
                 self._db.close()
             self._db = None
+
+
+def _is_damage(problem: sqlite3.Error) -> bool:
+    return getattr(problem, "sqlite_errorcode", 0) & 0xFF in _DAMAGE
 
 
 def _prepare(db: sqlite3.Connection) -> None:

@@ -28,8 +28,8 @@ from axislab.models.redact import MASK, is_secret_name, mask_url
 CACHE_SCHEMA: Final = 1
 """Part of every key: with another number, nothing that was kept before is found."""
 
-RETRY: Final = re.compile(r"#\d+$")
-"""What `call_model` appends to the draw of attempts after the first."""
+RETRY: Final = re.compile(r"(:\d+)#\d+$")
+"""The end of a run's draw after the first attempt: `call_model` appends the attempt's number."""
 
 _ADDRESSES: Final = ("API_BASE", "BASE_URL", "API_URL", "ENDPOINT", "HOST", "API_VERSION")
 _MORE_OF_MESSAGES: Final = tuple(
@@ -89,7 +89,7 @@ def key_of(identity: str, request: ModelRequest, *, sent: int = 1) -> str:
         sorted(sampling.items()),
         [[name, plain(value)] for name, value in sorted(extra.items())],
         request.purpose,
-        RETRY.sub("", request.draw),
+        RETRY.sub(r"\1", request.draw),
         sent,
     ]
     return _digest(content)

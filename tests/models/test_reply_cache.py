@@ -205,6 +205,15 @@ def test_an_age_must_be_clear(cache, age):
         cache.clear(older_than=age)
 
 
+def test_clearing_a_damaged_cache_sets_it_aside(cache):
+    cache.put("k", GOOD, model="m")
+    cache.close()
+    scribble(cache.path, start=0, count=cache.path.stat().st_size)
+    assert cache.clear() == 0
+    assert len(damaged(cache.path)) == 1
+    assert cache.put("k", GOOD, model="m")
+
+
 def test_clearing_says_if_it_did_not_work(cache, monkeypatch):
     cache.put("k", GOOD, model="m")
     other = sqlite3.connect(cache.path)

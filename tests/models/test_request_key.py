@@ -171,6 +171,11 @@ def test_the_same_model_has_the_same_key_whatever_its(what):
     assert request_key(SAME_MODELS[what], REQUEST) == KEY
 
 
+def test_a_draw_of_ones_own_may_hold_a_number_sign():
+    keys = [request_key(model(), replace(REQUEST, draw=f"case#{n}")) for n in range(3)]
+    assert len(set(keys)) == 3
+
+
 def test_keys_inside_headers_do_not_count():
     one = model(extra_headers={"Authorization": "Bearer a", "x-beta": "1"})
     two = model(extra_headers={"Authorization": "Bearer b", "x-beta": "1"})
