@@ -290,6 +290,26 @@ def test_loops_on_several_threads_share_a_flight(cache):
     assert len(inner.requests) == 1
 
 
+def test_who_waits_for_a_hit_gets_what_the_hit_says(tmp_path):
+    class Tardy(ReplyCache):
+        def get(self, key):
+            time.sleep(0.2)
+            return super().get(key)
+
+    with Tardy(tmp_path / "r.sqlite3") as cache:
+        model = CachedModel(ScriptedModel([PRICED]), cache)
+        ask(model, HELLO)
+        found = []
+        threads = [threading.Thread(target=lambda: found.extend(ask(model, HELLO))) for _ in "ab"]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert [(r.cached, r.cost_usd, r.saved_usd) for r in found] == [(True, 0.0, 0.5)] * 2
+        assert found[0].saved_seconds == found[1].saved_seconds > 0
+        assert (cache.info().hits, cache.info().misses) == (2, 1)
+
+
 def test_on_a_full_disk_those_who_wait_still_get_the_reply(cache):
     ask(CachedModel(ScriptedModel(["x"]), cache), other("first"))
     db = cache._store._writer._db

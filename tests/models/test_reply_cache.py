@@ -515,22 +515,65 @@ def test_threads_share_a_cache(cache):
 
 
 def _in_a_fork(cache, answers):
+    inherited = cache._store._reader._db, cache._store._writer._db
     hit = cache.get("k")
-    answers.put((hit is not None, cache.put("child", GOOD, model="m")))
+    answers.put((inherited, hit is not None, cache.put("child", GOOD, model="m")))
 
 
 @POSIX
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
 def test_a_fork_opens_the_file_for_itself(cache):
     cache.put("k", GOOD, model="m")
+    cache.get("k")
     context = multiprocessing.get_context("fork")
     answers = context.Queue()
     process = context.Process(target=_in_a_fork, args=(cache, answers))
     process.start()
-    assert answers.get(timeout=30) == (True, True)
+    assert answers.get(timeout=30) == ((None, None), True, True)
     process.join()
     assert cache.get("child") is not None
     assert cache.put("k2", GOOD, model="m")
+
+
+def test_a_fork_does_not_wait_for_threads_it_does_not_have(cache, monkeypatch):
+    cache.put("k", GOOD, model="m")
+    held, done = threading.Event(), threading.Event()
+
+    def hold():
+        with cache._store._reader.lock, cache._store._writer.lock, cache.flights._lock:
+            held.set()
+            done.wait(30)
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    held.wait(30)
+    pid = os.getpid()
+    before = cache._store._reader, cache._store._writer
+    monkeypatch.setattr(os, "getpid", lambda: pid + 1)
+    try:
+        asking = threading.Thread(target=cache.get, args=("k",), daemon=True)
+        asking.start()
+        asking.join(5)
+        assert not asking.is_alive()
+        assert cache.flights.claim("k") is None
+        cache.flights.settle("k", None)
+    finally:
+        done.set()
+        holder.join()
+    for line in before:
+        line.close()
+
+
+def test_a_good_file_in_the_place_of_a_damaged_one_is_left_alone(tmp_path):
+    path = tmp_path / "replies.sqlite3"
+    with ReplyCache(path) as late, ReplyCache(path) as other:
+        late.put("old", GOOD, model="m")
+        late.get("old")
+        os.replace(path, tmp_path / "aside")
+        other.put("new", GOOD, model="m")
+        late._store._set_aside(sqlite3.DatabaseError("malformed"))
+        assert not damaged(path)
+        assert late.get("new") is not None
 
 
 def test_a_lock_that_is_held_is_waited_for_and_then_said(cache, caplog):
