@@ -63,6 +63,8 @@ if TYPE_CHECKING:
     from axislab.models.base import ChatModel as ChatModel
     from axislab.models.base import ModelReply as ModelReply
     from axislab.models.base import ModelRequest as ModelRequest
+    from axislab.models.cache import ReplyCache as ReplyCache
+    from axislab.models.cached_model import CachedModel as CachedModel
     from axislab.models.faults import PRESET_TABLE as PRESET_TABLE
     from axislab.models.faults import FailureProfile as FailureProfile
     from axislab.models.litellm_model import LiteLLMModel as LiteLLMModel
@@ -71,6 +73,7 @@ if TYPE_CHECKING:
     from axislab.models.price import Price as Price
     from axislab.models.profiles import PROFILES as PROFILES
     from axislab.models.profiles import ProviderProfile as ProviderProfile
+    from axislab.models.request_key import request_key as request_key
     from axislab.models.resolve import resolve_model as resolve_model
     from axislab.models.scripted import ScriptedModel as ScriptedModel
     from axislab.models.simulated import SimulatedModel as SimulatedModel
@@ -143,6 +146,7 @@ _HOME = {
     "Budget": "accounts",
     "CALL_IN_REASONING": "runtime.reasoning_calls",
     "CHAIN": "runtime.rules",
+    "CachedModel": "models.cached_model",
     "ChatModel": "models.base",
     "Compaction": "runtime.markers",
     "ContextLimitConfig": "config",
@@ -179,6 +183,7 @@ _HOME = {
     "ProviderProfile": "models.profiles",
     "Recipe": "recipe",
     "RecoveryPolicy": "config",
+    "ReplyCache": "models.cache",
     "RetryPolicy": "config",
     "Rollback": "runtime.markers",
     "RollbackReason": "runtime.stages",
@@ -241,6 +246,7 @@ _HOME = {
     "replace_rule": "runtime.decisions",
     "replay": "trace.replay",
     "reprompt": "runtime.decisions",
+    "request_key": "models.request_key",
     "resolve_model": "models.resolve",
     "resolve_tools": "tools.resolve",
     "roll_back": "runtime.decisions",

@@ -181,6 +181,15 @@ class ModelRequested(Event):
     cost_missing: str | None = None
     """Why there is no cost."""
     request_id: str | None = None
+    cached: bool | None = None
+    """The reply came from the reply cache: nothing was sent. Tokens are then those the original
+    had, saved and not spent; `cost_usd` is 0. Absent where no cache was asked."""
+    cache_key: str | None = None
+    """Key of the request in the reply cache; replies of one key are copies of one draw."""
+    saved_usd: float | None = None
+    """What a cached reply had cost when it was paid for."""
+    saved_seconds: float | None = None
+    """How long it had taken."""
     estimated_prompt_tokens: int | None = None
     """What the budget estimate expected the prompt to be."""
     estimator: str | None = None

@@ -17,6 +17,8 @@ from axislab.crew import Crew, Job, progress_of
 from axislab.errors import ConfigError, DataError, did_you_mean
 from axislab.handle import LiveTrace, Recorder, RunHandle
 from axislab.models.base import ChatModel
+from axislab.models.cache import ReplyCache, open_cache
+from axislab.models.cached_model import with_cache
 from axislab.models.meter import Meter, check_price
 from axislab.models.resolve import require_model, resolve_model
 from axislab.orchestrator.task import RunIdentity, TaskOrchestrator
@@ -26,7 +28,7 @@ from axislab.running import Handle
 from axislab.runs import Runs
 from axislab.tasks import Task, TaskLike, as_task
 from axislab.trace.memory import MemoryRecorder
-from axislab.trace.recorder import TraceRecorder, trace_path
+from axislab.trace.recorder import TraceRecorder, check_writable, trace_path
 from axislab.trace.run import Run
 
 _OWN = ("folder", "concurrency", "seed", "durability", "coupling", "api_key", "api_base", "price")
@@ -47,6 +49,8 @@ class Lab(Accounts):
         api_key: The key of the model's provider; by default litellm looks in the environment.
             A recipe's own model of another provider does not get it.
         api_base: The provider's address, for self-hosted models.
+        cache: Keeps replies, so that a cell that runs again pays nothing: True for the user's own
+            file, a path, or None. Not for simulated or scripted models. Arms need names.
         **options: Further options of the model: `price`, `profile`, and what litellm takes.
 
     Raises:
@@ -71,6 +75,7 @@ class Lab(Accounts):
         coupling: Literal["independent", "common"] = "independent",
         api_key: str | None = None,
         api_base: str | None = None,
+        cache: ReplyCache | str | Path | bool | None = None,
         **options: Any,
     ) -> None:
         super().__init__()
@@ -92,6 +97,7 @@ class Lab(Accounts):
         self._models: dict[str, ChatModel] = {}
         self._provider = _provider(model) if isinstance(model, str) else None
         self.model = self._resolve(model)
+        self.cache = open_cache(cache)
         self.folder = None if folder is None else user_path(folder, error=ConfigError)
         self.seed = RunIdentity(run_id="check", seed=seed).seed
         self.durability = durability
@@ -99,7 +105,7 @@ class Lab(Accounts):
         self.last: Runs = Runs()
         """The runs of the newest `run_many`, finished or not; kept when it is interrupted."""
         if self.folder is not None:
-            _check_writable(self.folder)
+            check_writable(self.folder)
 
     def __repr__(self) -> str:
         where = f"folder={str(self.folder)!r}" if self.folder else "in memory"
@@ -318,7 +324,7 @@ class Lab(Accounts):
             orchestrator = TaskOrchestrator(
                 recipe,
                 task,
-                model=model,
+                model=with_cache(model, self.cache),
                 identity=identity,
                 emit=live.emit,
                 meter=meter,
@@ -360,14 +366,6 @@ def _run_id(task: Task) -> str:
     slug = re.sub(r"[^A-Za-z0-9]+", "-", task.id).strip("-")[:40] or "task"
     now = datetime.now(UTC)
     return f"{now:%Y%m%dT%H%M%S}-{slug}-{secrets.token_hex(4)}"
-
-
-def _check_writable(folder: Path) -> None:
-    """Find out now, not at the first event."""
-    probe = trace_path(folder, f"probe-{secrets.token_hex(4)}")
-    recorder = TraceRecorder(probe)
-    recorder.close()
-    probe.unlink(missing_ok=True)
 
 
 def _version() -> str:

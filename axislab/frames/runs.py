@@ -109,6 +109,10 @@ def _cost_missing(row: RunRow) -> str | None:
     return next((q["cost_missing"] for q in row.requests if q.get("cost_missing")), None)
 
 
+def _saved(name: str) -> Any:
+    return lambda row: getattr(row.run.saved_usage, name)
+
+
 RUNS: Table[RunRow] = Table(
     "runs",
     (
@@ -147,9 +151,15 @@ RUNS: Table[RunRow] = Table(
             lambda r: sum(q.get("outcome") != "ok" for q in r.requests),
         ),
         Column(
+            "cached_requests",
+            "Int64",
+            "Requests not sent: the reply cache had the reply.",
+            _on_run("cached_requests"),
+        ),
+        Column(
             "input_tokens",
             "Int64",
-            "Prompt tokens; NA if any is unknown.",
+            "Prompt tokens sent; NA if any is unknown.",
             _usage("input_tokens"),
         ),
         Column("output_tokens", "Int64", "Reply tokens; NA likewise.", _usage("output_tokens")),
@@ -173,6 +183,19 @@ RUNS: Table[RunRow] = Table(
             "cost_usd", "Float64", "US dollars; NA if one reply's is unknown.", _on_run("cost_usd")
         ),
         Column("cost_missing", "string", "Why there is no price; NA if there is.", _cost_missing),
+        Column(
+            "saved_input_tokens",
+            "Int64",
+            "Prompt tokens of cached requests, in no other column.",
+            _saved("input_tokens"),
+        ),
+        Column(
+            "saved_output_tokens",
+            "Int64",
+            "Reply tokens of cached requests, in no other column.",
+            _saved("output_tokens"),
+        ),
+        Column("saved_usd", "Float64", "What cached replies had cost.", _on_run("saved_usd")),
         Column(
             "tool_calls", "Int64", "Tool calls, rejected ones included.", lambda r: len(r.tools)
         ),

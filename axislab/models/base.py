@@ -50,6 +50,15 @@ class ModelReply:
     """The limit may have cut it, whatever the finish reason says: all tokens allowed were used,
     or a call's arguments stop in the middle."""
 
+    cached: bool = False
+    """From the reply cache: nothing was sent, `cost_usd` is 0, `usage` is the original's."""
+    cache_key: str | None = None
+    """Key of the request, where a cache was asked; replies of one key are copies of one draw."""
+    saved_usd: float | None = None
+    """Of a cached reply: what the original had cost; None if that was not known."""
+    saved_seconds: float | None = None
+    """Of a cached reply: how long the original had taken."""
+
     @property
     def thinking_only(self) -> bool:
         """True if the model thought, and neither said nor called anything.

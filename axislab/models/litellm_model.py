@@ -28,7 +28,8 @@ from axislab.models.incoming import RawReply, read_reply
 from axislab.models.outgoing import tools_of, wire_messages, wire_tools
 from axislab.models.price import Price, listed_price
 from axislab.models.profiles import ProviderProfile, profile_named, profile_of
-from axislab.models.redact import is_secret_name, mask_url, require_url, url_secrets
+from axislab.models.redact import is_secret_name, mask_url, redact, require_url, url_secrets
+from axislab.models.request_key import provider_identity
 from axislab.models.usage import reported_usage
 
 SIMULATED: Final = "axislab"
@@ -162,6 +163,16 @@ class LiteLLMModel:
         except Exception:  # a bare Exception for a model that is not listed
             return "folded"
         return "continued" if known.get("supports_assistant_prefill") else "folded"
+
+    @property
+    def cache_identity(self) -> Mapping[str, Any]:
+        """What its replies depend on, beyond its name and the request; for the reply cache."""
+        info = dict(self.info) if self._own else {"profile": self.profile.model_dump(mode="json")}
+        return provider_identity(self._provider, self._extra, api_base=self._api_base, info=info)
+
+    def tells_secrets(self, text: str) -> bool:
+        """True if a key stands in the text, ours or one of the environment."""
+        return redact(text, self._secrets()) != text
 
     @property
     def _own(self) -> bool:

@@ -86,6 +86,8 @@ class Hold:
         self._meter.settle(self._need, self._spent(result))
 
     def _spent(self, result: ModelReply | ModelError | None) -> Spent:
+        if isinstance(result, ModelReply) and result.cached:
+            return Spent()  # nothing was sent
         told = result.usage if result is not None else None
         usage = told if isinstance(told, Usage) else Usage()
         given, made = usage.input_tokens, usage.output_tokens

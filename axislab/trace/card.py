@@ -192,11 +192,12 @@ def _end(run: Run) -> str:
 
 def _effort(run: Run) -> str:
     usage, cost, seconds = run.usage, run.cost_usd, run.seconds
+    cached = run.cached_requests
     mark = " (counted by us)" if usage.estimated else ""
     parts = [
         f"{run.steps:,} steps",
         f"{run.turns:,} turns",
-        f"{run.requests:,} requests",
+        f"{run.requests:,} requests" + (f" ({cached:,} from the reply cache)" if cached else ""),
         f"{_number(usage.input_tokens)} tokens in, {_number(usage.output_tokens)} out{mark}",
         "cost unknown" if cost is None else f"{cost:.4f} USD",
         "time unknown" if seconds is None else f"{seconds:.1f} s",

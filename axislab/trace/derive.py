@@ -96,8 +96,27 @@ def tool_tallies(trace: Trace) -> list[ToolTally]:
 
 
 def usage(trace: Trace) -> Usage:
-    """Tokens of all requests; None where an answered one did not report them."""
-    rows = trace.of(ModelRequested.kind)
+    """Tokens of all requests that were sent; None where an answered one did not report them."""
+    return _usage([row for row in trace.of(ModelRequested.kind) if not row.data.get("cached")])
+
+
+def saved_usage(trace: Trace) -> Usage:
+    """Tokens of the replies that came from the reply cache; None likewise."""
+    return _usage(cached_requests(trace))
+
+
+def cached_requests(trace: Trace) -> list[Record]:
+    """The requests that were not sent, because the reply cache had the reply."""
+    return [row for row in trace.of(ModelRequested.kind) if row.data.get("cached")]
+
+
+def saved_usd(trace: Trace) -> float | None:
+    """What the cached replies had cost; None where that of one is not known."""
+    values = _known(cached_requests(trace), "saved_usd")
+    return None if values is None else float(sum(values))
+
+
+def _usage(rows: Sequence[Record]) -> Usage:
     return Usage(
         input_tokens=_tokens(rows, "input_tokens"),
         output_tokens=_tokens(rows, "output_tokens"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import secrets
 import threading
 import time as time_module
 import weakref
@@ -70,6 +71,18 @@ def check_run_id(run_id: str) -> str:
             f"starting with a letter or digit, at most 180 of them, no device name such as 'con'"
         )
     return run_id
+
+
+def check_writable(folder: Path) -> None:
+    """Find out now, not at the first event, whether traces can be written.
+
+    Raises:
+        TraceError: They cannot.
+    """
+    probe = trace_path(folder, f"probe-{secrets.token_hex(4)}")
+    recorder = TraceRecorder(probe)
+    recorder.close()
+    probe.unlink(missing_ok=True)
 
 
 class TraceRecorder:

@@ -246,20 +246,36 @@ class Run:
 
     @property
     def requests(self) -> int:
-        """Requests sent to the model, failed ones included."""
+        """Requests to the model, failed ones and those the reply cache answered included."""
         return len(self.trace.of(ModelRequested.kind))
 
     @property
-    def usage(self) -> Usage:
-        """Tokens of all requests; None where the provider did not report one of them.
+    def cached_requests(self) -> int:
+        """Those that were not sent, because the reply cache had the reply."""
+        return len(derive.cached_requests(self.trace))
 
-        A request that failed and reported nothing is left out.
+    @property
+    def usage(self) -> Usage:
+        """Tokens of all requests sent; None where the provider did not report one of them.
+
+        A request that failed and reported nothing is left out, and so is one from the reply
+        cache: its tokens are in `saved_usage`.
         """
         return derive.usage(self.trace)
 
     @property
+    def saved_usage(self) -> Usage:
+        """Tokens of the replies from the reply cache; with `usage`, what the run needed."""
+        return derive.saved_usage(self.trace)
+
+    @property
+    def saved_usd(self) -> float | None:
+        """US dollars those replies had cost; None where one's cost is not known."""
+        return derive.saved_usd(self.trace)
+
+    @property
     def cost_usd(self) -> float | None:
-        """US dollars; None where the price of a request is not known."""
+        """US dollars spent; None where the price of a request is not known."""
         return derive.cost_usd(self.trace)
 
     def explain(

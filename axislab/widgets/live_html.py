@@ -125,7 +125,8 @@ def _stage(stage: str, *, now: bool = False) -> str:
 def _turn(run: Run) -> str:
     most = _number_at(run.recipe, "config", "conversation", "max_turns")
     of = f" of at most {most:,}" if most else ""
-    return esc(f"{run.turns:,}{of} · {run.steps:,} steps · {run.requests:,} requests")
+    kept = f" ({run.cached_requests:,} from the reply cache)" if run.cached_requests else ""
+    return esc(f"{run.turns:,}{of} · {run.steps:,} steps · {run.requests:,} requests{kept}")
 
 
 def _number_at(value: object, *names: str) -> int | None:
