@@ -36,7 +36,7 @@ class Price:
     def __post_init__(self) -> None:
         for name in ("input", "output", "cached", "cache_write", "reasoning"):
             value = getattr(self, name)
-            if value is None and name == "cached":
+            if value is None and name not in ("input", "output"):
                 continue
             number = isinstance(value, int | float) and not isinstance(value, bool)
             if not number or not math.isfinite(value) or value < 0:

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
-from axislab.borders import ends_us, shown, text_of
+from axislab.borders import Overdue, ends_us, shown, text_of, within
 from axislab.messages import Json, ToolCall, ToolResult, ToolStatus
 from axislab.tools.arguments import BadArguments
 from axislab.tools.base import Tool
@@ -91,14 +91,27 @@ class Cleared:
 
 
 async def run_before(
-    call: Cleared, before: Sequence[Before], *, approve: Approve | None
+    call: Cleared,
+    before: Sequence[Before],
+    *,
+    approve: Approve | None,
+    timeout: float | None = None,
 ) -> Cleared | Rejection:
-    """Ask every function in turn, then, if one of them or the tool says so, a person."""
+    """Ask every function in turn, then, if one of them or the tool says so, a person.
+
+    Args:
+        call: What is to be run.
+        before: The functions.
+        approve: Asks a person, who may take as long as it takes.
+        timeout: Seconds one async function may take.
+    """
     asked = _tool_asks(call.request)
     for function in before:
         try:
             answer = function(_private(call.request))
-            decision = await answer if isinstance(answer, Awaitable) else answer
+            decision = await _awaited(answer, timeout)
+        except Overdue:
+            return _late(function, timeout)
         except BaseException as problem:  # a guard that breaks lets nothing through
             return _raised(function, problem)
         match decision:
@@ -119,13 +132,19 @@ async def run_before(
 
 
 async def run_after(
-    request: ToolRequest, result: ToolResult, after: Sequence[After]
+    request: ToolRequest,
+    result: ToolResult,
+    after: Sequence[After],
+    *,
+    timeout: float | None = None,
 ) -> ToolResult | Rejection:
     """Let every function see the result and replace it; call id and tool stay what they are."""
     for function in after:
         try:
             answer = function(request, result)
-            changed = await answer if isinstance(answer, Awaitable) else answer
+            changed = await _awaited(answer, timeout)
+        except Overdue:
+            return _late(function, timeout)
         except BaseException as problem:
             return _raised(function, problem)
         match changed:
@@ -186,6 +205,14 @@ def _tool_asks(request: ToolRequest) -> Ask | None:
 def _private(request: ToolRequest) -> ToolRequest:
     """A copy whose arguments may be changed without effect."""
     return replace(request, arguments=copy.deepcopy(dict(request.arguments)))
+
+
+async def _awaited(answer: Any, timeout: float | None) -> Any:
+    return await within(answer, timeout) if isinstance(answer, Awaitable) else answer
+
+
+def _late(function: Callable[..., object], timeout: float | None) -> Rejection:
+    return _broken(function, f"took longer than {timeout:g} seconds and was given up")
 
 
 def _raised(function: Callable[..., object], problem: BaseException) -> Rejection:

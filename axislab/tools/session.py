@@ -181,7 +181,17 @@ class ToolSession:
     async def _clear(self, call: Cleared) -> Cleared | Rejection:
         if not self._workshop.before and call.request.tool.requires_approval is False:
             return call
-        return await run_before(call, self._workshop.before, approve=self._approve)
+        return await run_before(
+            call,
+            self._workshop.before,
+            approve=self._approve,
+            timeout=self._seconds(call.request.tool),
+        )
+
+    def _seconds(self, tool: Tool) -> float | None:
+        """How long one call of it may take, and each function that looks at the call."""
+        policy = self._workshop.policy
+        return policy.tool_timeout if tool.timeout is None else tool.timeout
 
     async def _run_all(
         self, ready: Sequence[_Ready], on_start: OnStart | None, on_finish: OnFinish | None
@@ -208,7 +218,7 @@ class ToolSession:
         output = await run_tool(
             tool,
             ready.cleared.bound,
-            timeout=policy.tool_timeout if tool.timeout is None else tool.timeout,
+            timeout=self._seconds(tool),
         )
         result = ToolResult(
             call_id=request.call.id,
@@ -229,7 +239,8 @@ class ToolSession:
         return result
 
     async def _edit(self, request: ToolRequest, result: ToolResult) -> ToolResult:
-        edited = await run_after(request, result, self._workshop.after)
+        seconds = self._seconds(request.tool)
+        edited = await run_after(request, result, self._workshop.after, timeout=seconds)
         if isinstance(edited, ToolResult):
             return edited
         return replace(

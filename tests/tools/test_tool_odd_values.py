@@ -119,3 +119,18 @@ def test_an_after_that_gives_no_proper_result_makes_the_call_a_failure(change):
     odd = ToolResult(**{"call_id": "x", "name": "y", "content": "ok", **change})
     result = run_one(lambda: "fine", after=[lambda request, result: odd])
     assert (result.status, result.reason) == (ToolStatus.FAILED, "middleware_error")
+
+
+async def never(*_):
+    await asyncio.Event().wait()
+
+
+@pytest.mark.parametrize(
+    ("place", "status"), [("before", ToolStatus.REJECTED), ("after", ToolStatus.FAILED)]
+)
+def test_middleware_that_never_answers_is_given_up_in_time(place, status):
+    started = time.monotonic()
+    result = run_one(lambda: "fine", timeout=0.05, **{place: [never]})
+    assert (result.status, result.reason) == (status, "middleware_error")
+    assert "took longer than 0.05 seconds" in result.content
+    assert time.monotonic() - started < 5
