@@ -25,7 +25,13 @@ from axislab.models.classify import classify
 from axislab.models.incoming import RawReply, read_reply
 from axislab.models.outgoing import tools_of, wire_messages, wire_tools
 from axislab.models.price import Price
-from axislab.models.redact import is_secret_name, mask_url, require_url, url_secrets
+from axislab.models.redact import (
+    forget_variables,
+    is_secret_name,
+    mask_url,
+    require_url,
+    url_secrets,
+)
 
 SIMULATED: Final = "axislab"
 """The provider of the simulated agent."""
@@ -185,12 +191,16 @@ class LiteLLMModel:
             # The import takes seconds; in a thread the event loop goes on meanwhile.
             await asyncio.to_thread(self.check)
         raw = RawReply()
-        arguments = self._arguments(request)
         try:
             with quiet:
-                response = await load_litellm().acompletion(**arguments, logger_fn=raw.see)
+                # No variable here holds the arguments: tracebacks may show it, with the key.
+                response = await load_litellm().acompletion(
+                    **self._arguments(request), logger_fn=raw.see
+                )
         except Exception as problem:  # litellm raises what any provider's code raises
-            raise classify(problem, model=self._name, secrets=self._secrets()) from None
+            error = classify(problem, model=self._name, secrets=self._secrets())
+            forget_variables(problem)
+            raise error from None
         reply = read_reply(response, model=self._name, raw=raw)
         return self._priced(reply, response)
 
