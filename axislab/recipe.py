@@ -218,7 +218,10 @@ def check_recipe(recipe: Recipe) -> None:
     if not recipe.chain:
         raise ConfigError("chain is empty: give at least one rule, or leave it out for CHAIN")
     for rule in recipe.chain:
-        if not isinstance(rule, Rule):
+        named = (
+            isinstance(rule, Rule) and isinstance(rule.name, str) and isinstance(rule.level, str)
+        )
+        if not named or not callable(rule.check):
             raise ConfigError(
                 f"chain holds {rule!r}: a chain is made of Rule(name, level, function)"
             )
