@@ -234,6 +234,12 @@ def check_recipe(recipe: Recipe) -> None:
     _check_knobs(_agent_config(recipe.config))
 
 
+def _is_rule(given: object) -> bool:
+    if not isinstance(given, Rule) or not callable(given.check):
+        return False
+    return isinstance(given.name, str) and isinstance(given.level, str)
+
+
 def _check_knobs(config: AgentConfig) -> None:
     conversation, limits = config.conversation, config.conversation.context_limit
     template = conversation.user_prompt_template
