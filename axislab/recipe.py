@@ -218,7 +218,10 @@ def check_recipe(recipe: Recipe) -> None:
     if not recipe.chain:
         raise ConfigError("chain is empty: give at least one rule, or leave it out for CHAIN")
     for rule in recipe.chain:
-        if not isinstance(rule, Rule):
+        named = (
+            isinstance(rule, Rule) and isinstance(rule.name, str) and isinstance(rule.level, str)
+        )
+        if not named or not callable(rule.check):
             raise ConfigError(
                 f"chain holds {rule!r}: a chain is made of Rule(name, level, function)"
             )
@@ -229,6 +232,12 @@ def check_recipe(recipe: Recipe) -> None:
     if recipe.model is not None and not isinstance(recipe.model, str):
         require_model(recipe.model)
     _check_knobs(_agent_config(recipe.config))
+
+
+def _is_rule(given: object) -> bool:
+    if not isinstance(given, Rule) or not callable(given.check):
+        return False
+    return isinstance(given.name, str) and isinstance(given.level, str)
 
 
 def _check_knobs(config: AgentConfig) -> None:

@@ -397,3 +397,11 @@ def test_half_a_character_in_an_id_or_arm_does_not_break_a_run():
 def test_recipes_can_be_members_of_sets():
     recipe = al.Recipe().with_(extra={"top_k": 4})
     assert len({recipe, al.Recipe().with_(extra={"top_k": 4}), al.Recipe()}) == 2
+
+
+@pytest.mark.parametrize(
+    "rule", [al.Rule(5, "L0", len), al.Rule("mine", None, len), al.Rule("mine", "L0", None)]
+)
+def test_a_rule_has_a_name_a_level_and_a_function(rule):
+    with pytest.raises(ConfigError, match=r"Rule\(name, level, function\)"):
+        al.Recipe(chain=(rule, *al.CHAIN))

@@ -94,7 +94,7 @@ def test_a_run_gives_pictures_html_and_text_but_no_bars_and_views_and_complains_
     text = "execute_result text/plain"
     assert shape(notebook) == [
         ["display_data image/png text/plain"],
-        [text],
+        ["execute_result text/html text/plain"],
         ["execute_result text/html text/plain"],
         ["stream stderr"],
         [text],

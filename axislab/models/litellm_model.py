@@ -26,11 +26,22 @@ from axislab.models.classify import classify
 from axislab.models.estimators import MessageCounter, litellm_estimator
 from axislab.models.incoming import RawReply, read_reply
 from axislab.models.outgoing import tools_of, wire_messages, wire_tools
+<<<<<<< HEAD
 from axislab.models.price import Price, listed_price
 from axislab.models.profiles import ProviderProfile, profile_named, profile_of
 from axislab.models.redact import is_secret_name, mask_url, redact, require_url, url_secrets
 from axislab.models.request_key import provider_identity
 from axislab.models.usage import reported_usage
+=======
+from axislab.models.price import Price
+from axislab.models.redact import (
+    forget_variables,
+    is_secret_name,
+    mask_url,
+    require_url,
+    url_secrets,
+)
+>>>>>>> main
 
 SIMULATED: Final = "axislab"
 """The provider of the simulated agent."""
@@ -227,17 +238,25 @@ class LiteLLMModel:
             # The import takes seconds; in a thread the event loop goes on meanwhile.
             await asyncio.to_thread(self.check)
         raw = RawReply()
-        arguments = self._arguments(request)
         try:
             with quiet:
-                response = await load_litellm().acompletion(**arguments, logger_fn=raw.see)
+                # No variable here holds the arguments: tracebacks may show it, with the key.
+                response = await load_litellm().acompletion(
+                    **self._arguments(request), logger_fn=raw.see
+                )
         except Exception as problem:  # litellm raises what any provider's code raises
             error = classify(problem, model=self._name, secrets=self._secrets())
+<<<<<<< HEAD
             raise self._billed(error, raw) from None
         try:
             reply = read_reply(response, model=self._name, raw=raw)
         except ModelError as error:
             raise self._billed(error, raw) from None
+=======
+            forget_variables(problem)
+            raise error from None
+        reply = read_reply(response, model=self._name, raw=raw)
+>>>>>>> main
         return self._priced(reply, response)
 
     def _arguments(self, request: ModelRequest) -> dict[str, Any]:

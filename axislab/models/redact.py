@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import traceback
 from collections.abc import Iterable, Mapping
 from typing import Final
 from urllib.parse import urlsplit, urlunsplit
@@ -95,3 +96,22 @@ def redact(text: str, secrets: Iterable[str] = ()) -> str:
     for secret in sorted(hidden, key=len, reverse=True):
         text = text.replace(secret, MASK)
     return _KEY_SHAPES.sub(MASK, text)
+
+
+def forget_variables(problem: BaseException) -> None:
+    """Empty the frames an exception, and those under it, came through; their lines stay.
+
+    A provider's client has the key in a dozen variables, and a notebook may show those of a
+    traceback. They also hold requests and connections for as long as a failed run is kept.
+    """
+    seen: set[int] = set()
+    links: list[BaseException | None] = [problem]
+    while links:
+        link = links.pop()
+        if link is None or id(link) in seen:
+            continue
+        seen.add(id(link))
+        traceback.clear_frames(link.__traceback__)
+        original = getattr(link, "original_exception", None)
+        links += [link.__cause__, link.__context__]
+        links.append(original if isinstance(original, BaseException) else None)

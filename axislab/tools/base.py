@@ -13,6 +13,7 @@ from typing import Any, TypeAlias, overload
 
 from pydantic import ValidationError
 
+from axislab.borders import ends_us
 from axislab.errors import ToolDefinitionError, did_you_mean
 from axislab.messages import Json, ToolSpec
 from axislab.tools.arguments import BadArguments
@@ -21,8 +22,11 @@ from axislab.tools.definition import (
     require_arguments,
     require_callable_with,
     require_count,
+    require_flag,
+    require_json,
     require_name,
     require_seconds,
+    require_text,
 )
 from axislab.tools.schemas import CompiledSchema, compile_schema
 from axislab.tools.signature import Converter, function_label, is_async, read_signature
@@ -107,15 +111,32 @@ class Tool:
             raise ToolDefinitionError(f"{label}: {problem}") from problem
         # The tool keeps its own copy: what the caller does to theirs changes nothing here.
         object.__setattr__(self, "schema", copy.deepcopy(self.compiled.schema))
+        self._require_options(label)
         require_seconds(self.timeout, label=f"{label}: timeout")
         require_count(self.max_calls, label=f"{label}: max_calls", least=0)
         require_count(
             self.max_consecutive_same_args, label=f"{label}: max_consecutive_same_args", least=1
         )
         if self.query is not None and not callable(self.query):
+            if not isinstance(self.query, Sequence):
+                raise ToolDefinitionError(
+                    f"{label}: query={self.query!r} must be names of arguments, or a function of "
+                    "the arguments"
+                )
             require_arguments(self._query_names, schema=self.schema, label=f"{label}: query")
         if self.convert is None:
             require_callable_with(self.function, self.schema, label=label)
+
+    def _require_options(self, label: str) -> None:
+        require_text(self.description, label=f"{label}: description", optional=False)
+        for name in ("max_calls_message", "same_args_message"):
+            require_text(getattr(self, name), label=f"{label}: {name}")
+        for name in ("strict", "idempotent"):
+            require_flag(getattr(self, name), label=f"{label}: {name}")
+        for name in ("requires_approval", "blocking"):
+            if not callable(value := getattr(self, name)):
+                require_flag(value, label=f"{label}: {name}", also=", or a function")
+        require_json(self.identity, label=f"{label}: identity")
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function, as if it were no tool."""
@@ -148,7 +169,8 @@ class Tool:
     @cached_property
     def fingerprint(self) -> str:
         """Changes when anything about the tool does that can change a run: its code included."""
-        return hashlib.sha256(_canonical(self.to_dict() | self._code()).encode()).hexdigest()[:16]
+        text = _canonical(self.to_dict() | self._code()).encode("utf-8", "surrogatepass")
+        return hashlib.sha256(text).hexdigest()[:16]
 
     def to_dict(self) -> dict[str, Json]:
         """What it is, as JSON: the model's view of it, and the options that were set."""
@@ -195,7 +217,9 @@ class Tool:
         if callable(self.query):
             try:
                 text = self.query(dict(arguments))
-            except (LookupError, TypeError, AttributeError, ValueError):
+            except BaseException as problem:  # the user's code, on whatever the model wrote
+                if ends_us(problem):
+                    raise
                 return None
             return None if text is None else f"{self.name}: {text}"
         names = self._query_names

@@ -16,7 +16,7 @@ from decimal import Decimal
 from enum import Enum
 from fractions import Fraction
 from pathlib import PurePath
-from types import CellType, CodeType, FunctionType, MethodType, ModuleType
+from types import CellType, CodeType, FunctionType, MappingProxyType, MethodType, ModuleType
 from typing import Any, Final
 from uuid import UUID
 
@@ -150,7 +150,7 @@ class _Reader:
         deeper = depth + 1
         if (told := _told(value)) is not None or depth > _DEEPEST:
             return told or _type_name(value)
-        if isinstance(value, Mapping):
+        if isinstance(value, dict | MappingProxyType):  # others, os.environ say, are no values
             pairs = ([self._value(k, deeper), self._value(v, deeper)] for k, v in value.items())
             return ["mapping", *sorted(pairs, key=_text)]
         if isinstance(value, list | tuple):
@@ -189,9 +189,11 @@ def _own_fingerprint(value: Any) -> object:
 
 def _table(value: Any) -> Json:
     """An array or a frame by what is in it, if that can be told."""
-    dtype = getattr(value, "dtype", None)
-    if getattr(dtype, "hasobject", True) is False and hasattr(value, "tobytes"):
-        return ["array", str(dtype), list(value.shape), _digest(value.tobytes())]
+    # Asked of the type: an object may answer to any name, with a request to some server say.
+    if hasattr(type(value), "dtype") and hasattr(type(value), "tobytes"):
+        if getattr(value.dtype, "hasobject", True):
+            return None
+        return ["array", str(value.dtype), list(value.shape), _digest(value.tobytes())]
     pandas = sys.modules.get("pandas")
     if pandas is None or not isinstance(value, pandas.DataFrame | pandas.Series):
         return None

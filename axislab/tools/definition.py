@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import inspect
+import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from axislab.borders import shown
 from axislab.errors import ToolDefinitionError, did_you_mean
 from axislab.messages import Json
 
@@ -43,6 +45,30 @@ def require_seconds(value: object, *, label: str) -> None:
         raise ToolDefinitionError(
             f"{label}={value!r} must be a positive number of seconds, or None for the policy's"
         )
+
+
+def require_text(value: object, *, label: str, optional: bool = True) -> None:
+    """A message is text; one that may be left out may be None."""
+    if not isinstance(value, str) and not (optional and value is None):
+        raise ToolDefinitionError(f"{label}={value!r} must be text{' or None' if optional else ''}")
+
+
+def require_flag(value: object, *, label: str, also: str = "") -> None:
+    """A flag is True or False: any text would count as True."""
+    if not isinstance(value, bool):
+        raise ToolDefinitionError(f"{label}={value!r} must be True or False{also}")
+
+
+def require_json(value: object, *, label: str) -> None:
+    """What identifies a tool is written into traces."""
+    try:
+        if not isinstance(value, Mapping):
+            raise TypeError(f"it is a {type(value).__name__}")
+        json.dumps(dict(value), allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as problem:
+        raise ToolDefinitionError(
+            f"{label}={shown(value)} must be a mapping of plain JSON values: {problem}"
+        ) from problem
 
 
 def require_arguments(names: Iterable[object], *, schema: Mapping[str, Json], label: str) -> None:

@@ -197,7 +197,9 @@ def _tool_asks(request: ToolRequest) -> Ask | None:
     if callable(wanted):
         try:
             wanted = bool(wanted(dict(request.arguments)))
-        except Exception as problem:
+        except BaseException as problem:
+            if ends_us(problem):
+                raise
             return Ask(f"whether approval is needed could not be told ({shown(problem)})")
     return Ask() if wanted else None
 

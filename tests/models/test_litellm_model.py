@@ -6,6 +6,7 @@ import json
 import logging
 import sys
 import threading
+import traceback
 import warnings
 from collections.abc import Iterator
 from typing import Any
@@ -520,6 +521,26 @@ def test_keys_are_in_no_repr_header_or_error(server: FakeServer, ask: Any) -> No
     for secret in (KEY, "hdr-secret-1", "aws-secret-1"):
         assert secret not in shown
     assert made.info == {"api_base": server.url, "extra": {"organization": "org-1"}}
+
+
+def variables_of(problem: BaseException | None) -> Iterator[dict[str, Any]]:
+    """Those of every frame of an exception's traceback, and of those under it."""
+    links, seen = [problem], set()
+    while links:
+        link = links.pop()
+        if link is None or id(link) in seen:
+            continue
+        seen.add(id(link))
+        for frame, _ in traceback.walk_tb(link.__traceback__):
+            yield dict(frame.f_locals)
+        links += [link.__cause__, link.__context__, getattr(link, "original", None)]
+
+
+def test_the_key_is_in_no_variable_that_a_traceback_could_show(ask: Any, model: Any) -> None:
+    error = ask(model("status-500")).error
+    held = list(variables_of(error))
+    assert len(held) > 5
+    assert all(KEY not in repr(variables) for variables in held)
 
 
 def test_credentials_in_an_address_are_masked_everywhere(server: FakeServer, ask: Any) -> None:

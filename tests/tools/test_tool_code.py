@@ -311,3 +311,24 @@ def test_values_made_later_do_not_count():
     before = code_of(judge)
     judge("a", "b")
     assert code_of(judge) == before
+
+
+def test_an_object_is_not_asked_for_what_it_may_not_have():
+    class Client:
+        def __getattr__(self, name):
+            raise RuntimeError(f"{name}: not connected")
+
+    assert code_of(notebook(READS["number"], limit=Client())) == code_of(
+        notebook(READS["number"], limit=Client())
+    )
+
+
+def test_the_environment_is_no_value_of_a_function(monkeypatch):
+    before = code_of(notebook(READS["number"], limit=os.environ))
+    monkeypatch.setenv("SOME_KEY", "of today")
+    assert code_of(notebook(READS["number"], limit=os.environ)) == before
+
+
+def test_an_array_of_objects_is_told_by_its_type():
+    held = [np.array([object()]) for _ in range(2)]
+    assert code_of(closing_over(held[0])) == code_of(closing_over(held[1]))

@@ -3,12 +3,14 @@
 import asyncio
 import io
 import itertools
+import re
 import threading
 import time
 
 import pytest
 
 from axislab.config import ToolPolicy
+from axislab.errors import ToolDefinitionError
 from axislab.messages import ToolCall, ToolResult, ToolStatus
 from axislab.tools.base import Tool, ToolFailure
 from axislab.tools.executor import ToolExecutor
@@ -134,3 +136,41 @@ def test_middleware_that_never_answers_is_given_up_in_time(place, status):
     assert (result.status, result.reason) == (status, "middleware_error")
     assert "took longer than 0.05 seconds" in result.content
     assert time.monotonic() - started < 5
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"query": 5}, "query=5"),
+        ({"description": None}, "description=None must be text"),
+        ({"max_calls_message": 5}, "max_calls_message=5 must be text or None"),
+        ({"same_args_message": []}, "same_args_message="),
+        ({"strict": "no"}, "strict='no' must be True or False"),
+        ({"idempotent": None}, "idempotent=None"),
+        ({"requires_approval": "yes"}, "requires_approval='yes' must be True or False, or a func"),
+        ({"blocking": None}, "blocking=None"),
+        ({"identity": {"x": object()}}, "identity={'x': <object"),
+        ({"identity": None}, "identity=None"),
+    ],
+)
+def test_an_option_of_another_type_is_refused_when_the_tool_is_made(options, said):
+    with pytest.raises(ToolDefinitionError, match=re.escape(said)):
+        Tool("t", ANY, lambda: 1, **options)
+
+
+@pytest.mark.parametrize("problem", [ZeroDivisionError, RuntimeError, KeyboardInterrupt])
+def test_a_query_that_cannot_be_told_is_no_duplicate(problem):
+    def query(arguments):
+        raise problem
+
+    made = Tool("t", ANY, lambda: "x", query=query)
+    found = []
+    thread = threading.Thread(target=lambda: found.append(made.query_key({})))
+    thread.start()
+    thread.join()
+    assert found == [None]
+
+
+def test_half_a_character_in_a_tool_does_not_break_its_fingerprint():
+    one, other = (Tool("t", ANY, lambda: 1, description=text) for text in ("\ud800", "\ud801"))
+    assert one.fingerprint != other.fingerprint
