@@ -49,6 +49,11 @@ class CallIds:
         return ids
 
     def _fits(self, name: str) -> bool:
+        """True if the provider takes it, and if it can be sent at all: no lone surrogates."""
+        try:
+            name.encode()
+        except UnicodeEncodeError:
+            return False
         return self._pattern is None or self._pattern.fullmatch(name) is not None
 
     def _own(self, own: str, others: set[str]) -> str:

@@ -26,22 +26,18 @@ from axislab.models.classify import classify
 from axislab.models.estimators import MessageCounter, litellm_estimator
 from axislab.models.incoming import RawReply, read_reply
 from axislab.models.outgoing import tools_of, wire_messages, wire_tools
-<<<<<<< HEAD
 from axislab.models.price import Price, listed_price
 from axislab.models.profiles import ProviderProfile, profile_named, profile_of
-from axislab.models.redact import is_secret_name, mask_url, redact, require_url, url_secrets
-from axislab.models.request_key import provider_identity
-from axislab.models.usage import reported_usage
-=======
-from axislab.models.price import Price
 from axislab.models.redact import (
     forget_variables,
     is_secret_name,
     mask_url,
+    redact,
     require_url,
     url_secrets,
 )
->>>>>>> main
+from axislab.models.request_key import provider_identity
+from axislab.models.usage import reported_usage
 
 SIMULATED: Final = "axislab"
 """The provider of the simulated agent."""
@@ -246,17 +242,12 @@ class LiteLLMModel:
                 )
         except Exception as problem:  # litellm raises what any provider's code raises
             error = classify(problem, model=self._name, secrets=self._secrets())
-<<<<<<< HEAD
+            forget_variables(problem)
             raise self._billed(error, raw) from None
         try:
             reply = read_reply(response, model=self._name, raw=raw)
         except ModelError as error:
             raise self._billed(error, raw) from None
-=======
-            forget_variables(problem)
-            raise error from None
-        reply = read_reply(response, model=self._name, raw=raw)
->>>>>>> main
         return self._priced(reply, response)
 
     def _arguments(self, request: ModelRequest) -> dict[str, Any]:

@@ -39,6 +39,17 @@ def wire_messages(
     return shape([writer.write(message) for message in history], profile)
 
 
+def wire_alone(message: Message) -> dict[str, Json] | None:
+    """What one message is on the wire apart from its neighbours; None for a marker.
+
+    A result stands here without its call, and a call without its result: for counting, message
+    by message, what a conversation of them will cost.
+    """
+    if message.role is Role.RUNTIME:
+        return None
+    return _Writer(_PLAIN, set(), wanted=False).write(message)
+
+
 def _wanted(history: Sequence[Message], thinking: bool) -> bool:
     """True if the model thinks and calls tools, as far as the history shows."""
     thinks = thinking or any(message.reasoning for message in history)

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from axislab.messages import Message
 from axislab.models._litellm import load_litellm, quiet
-from axislab.models.outgoing import wire_messages
+from axislab.models.outgoing import wire_alone
 
 PER_MESSAGE: Final = 4
 """Tokens a chat template adds to a message, or to a call in it, roughly."""
@@ -98,13 +98,13 @@ class LiteLLMTokenEstimator:
         return base + max(0, told - bare)
 
     def _one(self, message: Message) -> int:
-        wire = wire_messages([message])
-        if not wire:
+        wire = wire_alone(message)
+        if wire is None:
             return 0
         base = self._overhead()
-        counted = None if base is None else self._tokens(wire)
+        counted = None if base is None else self._tokens([wire])
         # litellm counts the arguments of a call, yet neither its name nor what is around it.
-        around = self._around(wire[0].get("tool_calls"))
+        around = self._around(wire.get("tool_calls"))
         if counted is None or base is None or around is None:
             self.fallbacks += 1
             return estimate_message(message)

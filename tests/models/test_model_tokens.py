@@ -20,13 +20,13 @@ def estimator() -> LiteLLMTokenEstimator:
     return LiteLLMTokenEstimator("openai/gpt-4o")
 
 
-def conversation() -> list[Message]:
-    call = ToolCall(id="c1", name="search", arguments='{"query": "the capital of Osk"}')
+def conversation(number: int = 1) -> list[Message]:
+    call = ToolCall(id=f"c{number}", name="search", arguments='{"query": "the capital of Osk"}')
     return [
         Message.system("You are a helpful agent."),
         Message.user("What is the capital of Osk?"),
         Message.assistant(None, [call]),
-        Message.tool("The capital of Osk is Tal Moor.", tool_call_id="c1"),
+        Message.tool("The capital of Osk is Tal Moor.", tool_call_id=f"c{number}"),
         Message.assistant("Tal Moor"),
     ]
 
@@ -47,11 +47,18 @@ def test_the_sum_is_close_to_a_count_of_the_whole(estimator: LiteLLMTokenEstimat
     from axislab.models._litellm import load_litellm
     from axislab.models.outgoing import wire_messages
 
-    messages = conversation() * 5
+    messages = [message for number in range(5) for message in conversation(number)]
     whole = load_litellm().token_counter(model="openai/gpt-4o", messages=wire_messages(messages))
     around = 5 * (PER_MESSAGE + 1)  # of calls, their names included: litellm leaves it out
     told = estimator.count(messages) + estimator.overhead(None)
     assert told == pytest.approx(whole + around, rel=0.01)
+
+
+def test_a_result_is_counted_though_its_call_stands_in_another_message(
+    estimator: LiteLLMTokenEstimator,
+) -> None:
+    short, long = (Message.tool("found " * n, tool_call_id="c1") for n in (1, 101))
+    assert estimator.count([long]) - estimator.count([short]) == pytest.approx(100, abs=2)
 
 
 def test_chinese_is_not_counted_as_a_quarter(estimator: LiteLLMTokenEstimator) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from fake_server import FakeServer
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import axislab as al
@@ -213,6 +213,7 @@ def test_signed_reasoning_is_kept_in_the_trace() -> None:
 
 
 @given(st.text(st.characters(exclude_categories=[])), st.sampled_from(sorted(PROFILES)))
+@example(text="\ud800", profile="axislab")
 def test_all_that_is_sent_can_be_encoded(text: str, profile: str) -> None:
     said = Message.assistant(
         text, [ToolCall(id=text, name=text, arguments=text, provider_id=text)], reasoning=text
