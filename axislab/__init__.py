@@ -110,6 +110,8 @@ if TYPE_CHECKING:
     from axislab.runtime.stages import FinalizationTrigger as FinalizationTrigger
     from axislab.runtime.stages import RollbackReason as RollbackReason
     from axislab.runtime.stages import StepAction as StepAction
+    from axislab.study.study import Study as Study
+    from axislab.study.study import load_study as load_study
     from axislab.tasks import Task as Task
     from axislab.tasks import TaskSet as TaskSet
     from axislab.tools.base import Tool as Tool
@@ -201,6 +203,7 @@ _HOME = {
     "StateMachine": "fsm.machine",
     "StepAction": "runtime.stages",
     "StepPhase": "fsm.status",
+    "Study": "study.study",
     "Task": "tasks",
     "TaskOrchestrator": "orchestrator.task",
     "TaskSet": "tasks",
@@ -235,6 +238,7 @@ _HOME = {
     "load_example_traces": "datasets",
     "load_run": "trace.reader",
     "load_runs": "trace.reader",
+    "load_study": "study.study",
     "load_tasks": "datasets",
     "messages_df": "frames.messages",
     "normalized_match": "answers.scorers",

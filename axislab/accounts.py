@@ -135,9 +135,7 @@ class Accounts:
             >>> budget.spent.tokens <= 90
             True
         """
-        account = Account(tokens=_whole("tokens", tokens), usd=_dollars("usd", usd))
-        if tokens is None and usd is None:
-            raise ConfigError("budget() needs a ceiling: tokens=50_000, usd=1.5 or both")
+        account = ceiling(tokens=tokens, usd=usd)
         if usd is not None:
             known_price(self.model)
         return Budget(self._ledger, account)
@@ -210,6 +208,18 @@ class Accounts:
         ]
         runs = recorded(self.folder, sample=sample)
         return estimate_frame(crew, runs=runs, limit=sample if isinstance(sample, int) else None)
+
+
+def ceiling(*, tokens: int | None = None, usd: float | None = None) -> Account:
+    """An account with a ceiling.
+
+    Raises:
+        ConfigError: No ceiling, or one that is no number above 0.
+    """
+    account = Account(tokens=_whole("tokens", tokens), usd=_dollars("usd", usd))
+    if tokens is None and usd is None:
+        raise ConfigError("budget() needs a ceiling: tokens=50_000, usd=1.5 or both")
+    return account
 
 
 def _whole(name: str, value: int | None) -> int | None:

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from axislab.errors import ConfigError, DataError
 from axislab.handle import RunHandle
 from axislab.orchestrator.task import BUDGET_EXHAUSTED
 from axislab.progress import progress_bar
 from axislab.recipe import Recipe
 from axislab.runs import Runs
-from axislab.tasks import Task
+from axislab.tasks import Task, TaskLike, as_task
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,3 +104,35 @@ def progress_of(total: int, wanted: bool) -> Iterator[Bar]:
         return
     with progress_bar(total) as bar:
         yield Bar(bar)
+
+
+def several_tasks(tasks: Iterable[TaskLike]) -> list[Task]:
+    """The tasks of a list.
+
+    Raises:
+        DataError: It is one task, a table, or empty.
+    """
+    if isinstance(tasks, str | Task | Mapping) or not isinstance(tasks, Iterable):
+        raise DataError(f"tasks={_brief(tasks)}: several are wanted, [task]; `run` takes one")
+    if hasattr(tasks, "columns"):
+        raise DataError("tasks is a table, which is read by its column names: load_tasks(table)")
+    asked = [as_task(task) for task in tasks]
+    if not asked:
+        raise DataError("no tasks: give at least one")
+    return asked
+
+
+def at_least_one(name: str, value: int) -> int:
+    """The value of a knob that counts something.
+
+    Raises:
+        ConfigError: It is no whole number from 1 on.
+    """
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise ConfigError(f"{name}={value!r}: give a whole number, 1 or more")
+    return value
+
+
+def _brief(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:79]}…"

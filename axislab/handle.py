@@ -68,6 +68,26 @@ class LiveTrace:
             self.run.live = False
 
 
+async def see_to_the_end(orchestrator: TaskOrchestrator, live: LiveTrace) -> Run:
+    """Await a run on the loop that is there, and let go of its trace.
+
+    Raises:
+        asyncio.CancelledError: It was stopped; the run says so.
+        TraceError: An event could not be recorded.
+    """
+    try:
+        ending = await orchestrator.run()
+        live.run.cause = ending.cause
+    except asyncio.CancelledError:
+        raise
+    except BaseException as problem:
+        live.run.cause = problem
+        raise
+    finally:
+        live.close()
+    return live.run
+
+
 class RunHandle:
     """A run that goes on in the background.
 
@@ -83,17 +103,10 @@ class RunHandle:
 
     async def _drive(self) -> Run:
         try:
-            ending = await self._orchestrator.run()
-            self.run.cause = ending.cause
+            return await see_to_the_end(self._orchestrator, self._live)
         except asyncio.CancelledError:
             # Stopped from outside: the run says so, and is a result like any other.
             return self.run
-        except BaseException as problem:
-            self.run.cause = problem
-            raise
-        finally:
-            self._live.close()
-        return self.run
 
     @property
     def run(self) -> Run:

@@ -7,15 +7,15 @@ import secrets
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from difflib import get_close_matches
-from importlib.metadata import PackageNotFoundError, version
 from itertools import product
 from pathlib import Path
 from typing import Any, Literal
 
-from axislab.accounts import Accounts
-from axislab.crew import Crew, Job, progress_of
-from axislab.errors import ConfigError, DataError, did_you_mean
+from axislab.compare import Comparisons, axislab_version
+from axislab.crew import Crew, Job, at_least_one, progress_of, several_tasks
+from axislab.errors import ConfigError, did_you_mean
 from axislab.handle import LiveTrace, Recorder, RunHandle
+from axislab.models.account import Account
 from axislab.models.base import ChatModel
 from axislab.models.cache import ReplyCache, open_cache
 from axislab.models.cached_model import with_cache
@@ -35,7 +35,7 @@ _OWN = ("folder", "concurrency", "seed", "durability", "coupling", "api_key", "a
 """Options a misspelt name is compared with; any other goes to the provider."""
 
 
-class Lab(Accounts):
+class Lab(Comparisons):
     r"""Runs recipes with one model and keeps what happens.
 
     Args:
@@ -79,7 +79,7 @@ class Lab(Accounts):
         **options: Any,
     ) -> None:
         super().__init__()
-        self.concurrency = _at_least_one("concurrency", concurrency)
+        self.concurrency = at_least_one("concurrency", concurrency)
         if coupling not in ("independent", "common"):
             raise ConfigError(f"coupling={coupling!r}: allowed is 'independent' or 'common'")
         if durability not in ("process", "disk"):
@@ -98,6 +98,7 @@ class Lab(Accounts):
         self._provider = _provider(model) if isinstance(model, str) else None
         self.model = self._resolve(model)
         self.cache = open_cache(cache)
+        self._never_cached = cache is False
         self.folder = None if folder is None else user_path(folder, error=ConfigError)
         self.seed = RunIdentity(run_id="check", seed=seed).seed
         self.durability = durability
@@ -197,7 +198,7 @@ class Lab(Accounts):
             KeyboardInterrupt: Stopped; what there is stands in `lab.last` and in the folder.
         """
         crew = self._crew(recipe, tasks, repeats=repeats, seed=seed, arm=arm, study=study)
-        at_once = _at_least_one(
+        at_once = at_least_one(
             "concurrency", self.concurrency if concurrency is None else concurrency
         )
         # The bar comes first: while it is made warnings are off, those of runs must not be.
@@ -225,7 +226,7 @@ class Lab(Accounts):
     ) -> Runs:
         """The same for code that awaits."""
         crew = self._crew(recipe, tasks, repeats=repeats, seed=seed, arm=arm, study=study)
-        at_once = _at_least_one(
+        at_once = at_least_one(
             "concurrency", self.concurrency if concurrency is None else concurrency
         )
         try:
@@ -248,14 +249,14 @@ class Lab(Accounts):
         arms = recipe if isinstance(recipe, Mapping) else {arm: recipe}
         if not arms:
             raise ConfigError("no arms: give a recipe, or a mapping of arm names to recipes")
-        asked = _several_tasks(tasks)
+        asked = several_tasks(tasks)
         for name in arms:  # found now, not when the runs of other arms are paid for
             self._identity("check", seed=seed, arm=name, study=study)
         for each in arms.values():
             if not isinstance(each, Recipe):
                 raise ConfigError(f"recipe={each!r}: give a Recipe, or a mapping of names to them")
             check_price(self._ledger, self._model_of(each))
-        numbers = range(_at_least_one("repeats", repeats))
+        numbers = range(at_least_one("repeats", repeats))
         return Crew(
             [
                 Job(recipe=each, task=task, seed=seed, repeat=number, arm=name, study=study)
@@ -311,24 +312,31 @@ class Lab(Accounts):
         return self.model if recipe.model is None else self._resolve(recipe.model)
 
     def _prepare(
-        self, recipe: Recipe, task: Task, identity: RunIdentity
+        self,
+        recipe: Recipe,
+        task: Task,
+        identity: RunIdentity,
+        *,
+        folder: Path | None = None,
+        cache: ReplyCache | None = None,
+        ceiling: Account | None = None,
     ) -> tuple[TaskOrchestrator, LiveTrace]:
         model = self._model_of(recipe)
-        meter = Meter(self._ledger, model)
+        meter = Meter(self._ledger, model, own=ceiling)
         recorder: Recorder = MemoryRecorder()
-        if self.folder is not None:
-            path = trace_path(self.folder, identity.run_id)
+        if (where := folder or self.folder) is not None:
+            path = trace_path(where, identity.run_id)
             recorder = TraceRecorder(path, durability=self.durability)
         live = LiveTrace(recorder)
         try:
             orchestrator = TaskOrchestrator(
                 recipe,
                 task,
-                model=with_cache(model, self.cache),
+                model=with_cache(model, cache or self.cache),
                 identity=identity,
                 emit=live.emit,
                 meter=meter,
-                version=_version(),
+                version=axislab_version(),
             )
         except BaseException:
             live.close()
@@ -336,40 +344,11 @@ class Lab(Accounts):
         return orchestrator, live
 
 
-def _several_tasks(tasks: Iterable[TaskLike]) -> list[Task]:
-    if isinstance(tasks, str | Task | Mapping) or not isinstance(tasks, Iterable):
-        raise DataError(f"tasks={_brief(tasks)}: several are wanted, [task]; `run` takes one")
-    if hasattr(tasks, "columns"):
-        raise DataError("tasks is a table, which is read by its column names: load_tasks(table)")
-    asked = [as_task(task) for task in tasks]
-    if not asked:
-        raise DataError("no tasks: give at least one")
-    return asked
-
-
-def _at_least_one(name: str, value: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise ConfigError(f"{name}={value!r}: give a whole number, 1 or more")
-    return value
-
-
 def _provider(model: str) -> str:
     return model.partition("/")[0]
-
-
-def _brief(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 80 else f"{text[:79]}…"
 
 
 def _run_id(task: Task) -> str:
     slug = re.sub(r"[^A-Za-z0-9]+", "-", task.id).strip("-")[:40] or "task"
     now = datetime.now(UTC)
     return f"{now:%Y%m%dT%H%M%S}-{slug}-{secrets.token_hex(4)}"
-
-
-def _version() -> str:
-    try:
-        return version("axislab")
-    except PackageNotFoundError:  # a checkout that is not installed
-        return "unknown"

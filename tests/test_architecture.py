@@ -26,8 +26,10 @@ LAYERS = (
     {"recipes", "study"},
     {"running", "progress", "runs"},
     {"handle"},
-    {"crew", "estimate"},
+    {"crew", "estimate", "drive"},
     {"accounts"},
+    {"work"},
+    {"compare"},
     {"lab"},
     {"__main__"},
 )

@@ -7,7 +7,7 @@ from typing import Final
 
 from axislab.errors import ConfigError, ErrorKind, ModelError
 from axislab.messages import Usage
-from axislab.models.account import Ledger, Need, Spent
+from axislab.models.account import Account, Ledger, Need, Spent
 from axislab.models.base import ChatModel, ModelReply, ModelRequest
 from axislab.models.price import Price, price_of
 from axislab.models.tokens import estimate_message, estimate_text
@@ -22,15 +22,16 @@ class Meter:
     Args:
         ledger: The lab's.
         model: Whom the run asks.
+        own: A ceiling that holds for this run and those that are given the same.
 
     Raises:
         ConfigError: A ceiling is in US dollars and the model's price is not known.
     """
 
-    def __init__(self, ledger: Ledger, model: ChatModel) -> None:
+    def __init__(self, ledger: Ledger, model: ChatModel, *, own: Account | None = None) -> None:
         check_price(ledger, model)
         self._ledger = ledger
-        self._accounts = (ledger.total, *ledger.ceilings)
+        self._accounts = (ledger.total, *ledger.ceilings, *(() if own is None else (own,)))
         self._model = model
         self._priced = any(account.usd is not None for account in self._accounts)
 

@@ -1,0 +1,1 @@
+"""Studies: arms on the same tasks, seeds and repeats, kept so that nothing is run twice."""

@@ -1,0 +1,181 @@
+"""Study: arms on the same tasks, read from what is kept of it."""
+
+from __future__ import annotations
+
+import html
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from axislab.errors import DataError
+from axislab.paths import user_path
+from axislab.study.book import Book
+from axislab.study.manifest import Manifest
+from axislab.study.outcomes import Outcome
+from axislab.study.plan import plan
+from axislab.study.shelf import MANIFEST, FolderShelf, Shelf
+from axislab.trace.run import Run
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_ENDED = {
+    "complete": "all pairs are finished",
+    "decided": "it stopped because every contrast was decided",
+    "budget": "it stopped because its budget was used up",
+    "stopped": "it was stopped",
+    "error": "it was broken off by an error",
+}
+
+
+class Study:
+    """Arms on the same tasks, seeds and repeats: what was found so far.
+
+    Made by `lab.compare(…)`, or by `load_study(folder)`. A pair is one arm on one task, for one
+    repeat. What it shows is read from the traces, so that a study which was killed and taken up
+    again shows what one that was not would.
+
+    Args:
+        manifest: What it is made of.
+        shelf: Where its runs are kept.
+        book: What there is of every pair, where that is known already.
+    """
+
+    def __init__(self, manifest: Manifest, shelf: Shelf, *, book: Book | None = None) -> None:
+        self.manifest = manifest
+        self._shelf = shelf
+        self.book = book_of(manifest, shelf) if book is None else book
+        self.new_runs: int | None = None
+        """Pairs that the call which made this finished; None for one that was loaded."""
+        self.new_calls: int | None = None
+        """Requests that call sent to a model."""
+
+    @property
+    def name(self) -> str:
+        """Its own name: that of its folder, and of the column `study`."""
+        return self.manifest.label
+
+    @property
+    def folder(self) -> Path | None:
+        """Where its traces are; None if it is in memory."""
+        return self._shelf.folder
+
+    @property
+    def arms(self) -> tuple[str, ...]:
+        """Names of the arms, in order."""
+        return self.manifest.arm_names
+
+    @property
+    def baseline(self) -> str:
+        """The arm that others are compared with."""
+        return self.manifest.baseline
+
+    @property
+    def simulated(self) -> bool:
+        """No real language model answered."""
+        return self.manifest.simulated
+
+    @property
+    def complete(self) -> bool:
+        """Every pair is finished."""
+        return len(self.book.finished) == len(self.book.pairs)
+
+    @property
+    def ended_by(self) -> str:
+        """Complete, decided, budget, stopped, error; unfinished if its process was killed."""
+        if self.complete:
+            return "complete"
+        sessions = self.manifest.sessions
+        return sessions[-1].ended_by if sessions else "unfinished"
+
+    @cached_property
+    def outcomes(self) -> list[Outcome]:
+        """What came of every finished pair: by arm, task and repeat."""
+        arms = {name: place for place, name in enumerate(self.arms)}
+        tasks = {task_id: place for place, task_id in enumerate(self.manifest.tasks)}
+        found = self.book.outcomes()
+        return sorted(found, key=lambda o: (arms[o.arm], tasks[o.task_id], o.repeat))
+
+    @property
+    def runs(self) -> list[Run]:
+        """The run of every finished pair: by arm, task and repeat; frames and plots take these."""
+        by_id = {pair.run_id: pair for pair in self.book.finished}
+        order = {outcome.run_id: place for place, outcome in enumerate(self.outcomes)}
+        found = [run for pair in by_id.values() if (run := self.book.run(pair)) is not None]
+        return sorted(found, key=lambda run: order[run.id])
+
+    @property
+    def df(self) -> pd.DataFrame:
+        """`runs_df` of its runs."""
+        from axislab.frames.runs import runs_df
+
+        return runs_df(self)
+
+    @property
+    def set_aside(self) -> list[Run]:
+        """Runs that do not count: broken off, or failed for a reason that is not the arm's.
+
+        Their pairs are run anew; their traces are kept.
+        """
+        return self.book.set_aside()
+
+    def __repr__(self) -> str:
+        arms, tasks = len(self.arms), len(self.manifest.tasks)
+        size = f"{_count(arms, 'arm')} × {_count(tasks, 'task')}"
+        if self.manifest.repeats > 1:
+            size += f" × {self.manifest.repeats} repeats"
+        parts = [size, f"{len(self.book.finished)} of {len(self.book.pairs)} pairs finished"]
+        if self.new_calls is not None:
+            parts.append(_count(self.new_calls, "new call"))
+        if not self.complete:
+            parts.append(_ENDED.get(self.ended_by, "it was killed"))
+        if broken := len(self.book.broken):
+            parts.append(f"{_count(broken, 'run')} set aside")
+        if self.simulated:
+            parts.append("simulated")
+        return f"<Study {self.name!r}: {' · '.join(parts)}>"
+
+    def _repr_html_(self) -> str:
+        return f"<p>{html.escape(repr(self)[1:-1])}</p>"
+
+
+def book_of(manifest: Manifest, shelf: Shelf) -> Book:
+    """What there is of every pair of a study."""
+    return Book(
+        plan(
+            manifest.label,
+            manifest.arm_names,
+            tuple(manifest.tasks),
+            repeats=manifest.repeats,
+            seed=manifest.seed,
+        ),
+        shelf,
+    )
+
+
+def load_study(folder: Any) -> Study:
+    """Open a study that is on disk; it may be going on in another process.
+
+    Args:
+        folder: `<folder of the lab>/<name of the study>`.
+
+    Raises:
+        DataError: There is no study.
+
+    Examples:
+        >>> load_study("traces/demo")
+        Traceback (most recent call last):
+        axislab.errors.DataError: 'traces/demo' holds no study: there is no 'study.json' in it
+    """
+    place = user_path(folder)
+    shelf = FolderShelf(place)
+    manifest = shelf.read()
+    if manifest is None:
+        inside = sorted(path.parent.name for path in place.glob(f"*/{MANIFEST}"))
+        hint = f"; there are studies below it: {', '.join(inside)}" if inside else ""
+        raise DataError(f"{str(place)!r} holds no study: there is no {MANIFEST!r} in it{hint}")
+    return Study(manifest, shelf)
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
