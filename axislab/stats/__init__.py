@@ -1,0 +1,1 @@
+"""Statistics of comparisons: arrays and frames in, frozen results out."""
