@@ -110,6 +110,9 @@ if TYPE_CHECKING:
     from axislab.runtime.stages import FinalizationTrigger as FinalizationTrigger
     from axislab.runtime.stages import RollbackReason as RollbackReason
     from axislab.runtime.stages import StepAction as StepAction
+    from axislab.study.contrast import Contrast as Contrast
+    from axislab.study.pairs import pairs_df as pairs_df
+    from axislab.study.peeking import Peek as Peek
     from axislab.study.study import Study as Study
     from axislab.study.study import load_study as load_study
     from axislab.tasks import Task as Task
@@ -153,6 +156,7 @@ _HOME = {
     "Compaction": "runtime.markers",
     "ContextLimitConfig": "config",
     "ContextPolicy": "config",
+    "Contrast": "study.contrast",
     "ConversationConfig": "config",
     "ConversationRuntime": "runtime.conversation",
     "ConversationStage": "runtime.stages",
@@ -181,6 +185,7 @@ _HOME = {
     "PRESET_TABLE": "models.faults",
     "PROFILES": "models.profiles",
     "Pass": "runtime.decisions",
+    "Peek": "study.peeking",
     "Price": "models.price",
     "ProviderProfile": "models.profiles",
     "Recipe": "recipe",
@@ -243,6 +248,7 @@ _HOME = {
     "messages_df": "frames.messages",
     "normalized_match": "answers.scorers",
     "notes_tools": "tools.builtin",
+    "pairs_df": "study.pairs",
     "plot_rollback_reasons": "plots.rollbacks",
     "plot_stage_graph": "plots.stage_graph",
     "plot_stage_path": "plots.stage_path",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import cached_property
+from functools import cache, cached_property
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -23,6 +23,7 @@ from axislab.recipe import Recipe
 from axislab.running import Handle
 from axislab.study.library import Library, check_name
 from axislab.study.manifest import ArmEntry, Manifest, task_digests
+from axislab.study.peeking import Decider
 from axislab.study.plan import Pair
 from axislab.study.study import Study, book_of
 from axislab.tasks import Task, TaskLike, TaskSet
@@ -188,6 +189,7 @@ class Comparisons(Accounts):
             task_set=task_set.name,
             tasks_fingerprint=task_set.fingerprint,
             tasks=task_digests(task_set),
+            clusters={task.id: task.cluster for task in task_set if task.cluster is not None},
             repeats=at_least_one("repeats", repeats),
             seed=identity.seed,
             coupling=self.coupling,
@@ -282,8 +284,14 @@ class Comparisons(Accounts):
             )
             return Begun(orchestrator, live)
 
-        driver = Driver(work.book, work.shelf, begin=begin, at_once=asked.at_once)
-        if used_up(account, work):
+        decided = None
+        if asked.stop_when == "decided":
+            made = work.manifest
+            decided = Decider(work.book, made.blocks, baseline=made.baseline, arms=made.arm_names)
+        driver = Driver(work.book, work.shelf, begin=begin, at_once=asked.at_once, decided=decided)
+        if decided is not None and decided():
+            driver.stopped_by = "decided"
+        elif used_up(account, work):
             driver.stopped_by = "budget"
         return driver
 
@@ -304,8 +312,9 @@ def is_paid(model: ChatModel) -> bool:
     )
 
 
+@cache
 def axislab_version() -> str:
-    """The version that is installed."""
+    """The version that is installed; looked up once, since every run's header has it."""
     try:
         return version("axislab")
     except PackageNotFoundError:  # a checkout that is not installed

@@ -52,7 +52,11 @@ class Work:
 
     def note(self, ended_by: str) -> None:
         """Write down what came of this time, if anything was run."""
-        if self.driver is None or not self.driver.ended:
+        if self.driver is None:
+            return
+        before = self.manifest.sessions[-1].ended_by if self.manifest.sessions else None
+        news = ended_by in ("decided", "budget") and ended_by != before
+        if not self.driver.ended and not news:
             return
         session = Session(
             started=self.started,

@@ -100,6 +100,10 @@ class Book:
         """Ids of the runs that do not count, in the order of the plan."""
         return [run_id for pair in self.pairs for run_id in self._broken.get(pair, ())]
 
+    def broken_of(self, pair: Pair) -> list[str]:
+        """Those of one pair, oldest first."""
+        return self._broken.get(pair, [])
+
     def set_aside(self) -> list[Run]:
         """Runs that were broken off, or that failed for a reason that is not the arm's."""
         return [run for run_id in self.broken if (run := self._shelf.run(run_id)) is not None]

@@ -12,6 +12,7 @@ from axislab.config import KNOBS
 from axislab.errors import DataError
 from axislab.models.base import ChatModel
 from axislab.recipe import Recipe
+from axislab.study.plan import drawn_blocks
 from axislab.tasks import TaskSet
 
 SCHEMA = 1
@@ -77,6 +78,8 @@ class Manifest:
     tasks_fingerprint: str
     tasks: Mapping[str, str]
     """Id of each task, in order, and a digest of what it holds."""
+    clusters: Mapping[str, str]
+    """Of the tasks that have one."""
     repeats: int
     seed: int
     coupling: str
@@ -93,6 +96,11 @@ class Manifest:
     def arm_names(self) -> tuple[str, ...]:
         """In order."""
         return tuple(arm.name for arm in self.arms)
+
+    @property
+    def blocks(self) -> list[list[str]]:
+        """Tasks in the order they are run: those of a cluster together."""
+        return drawn_blocks({task: self.clusters.get(task) for task in self.tasks}, seed=self.seed)
 
     def to_json(self) -> str:
         """The text of `study.json`."""

@@ -24,6 +24,8 @@ _EXHAUSTED = frozenset(
 )
 """Done reasons of a run that a limit ended, whatever its last reply was."""
 
+_NO_COST = "what its replies, or those it got from the cache, had cost is not known"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
@@ -98,7 +100,7 @@ def outcome_of(run: Run) -> Outcome:
         cached_tokens=_total(usage.cached_tokens, saved.cached_tokens),
         cost_usd=cost,
         spent_usd=spent,
-        cost_missing=None if cost is not None else why or "no cost was reported",
+        cost_missing=None if cost is not None else why or _NO_COST,
         seconds=run.seconds,
         error=run.error,
         request_ids=() if run.simulated else _named(rows, "request_id"),

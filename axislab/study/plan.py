@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 
@@ -24,28 +24,26 @@ class Pair:
 
 
 def plan(
-    label: str, arms: Sequence[str], task_ids: Sequence[str], *, repeats: int, seed: int
+    label: str, arms: Sequence[str], blocks: Sequence[Sequence[str]], *, repeats: int
 ) -> tuple[Pair, ...]:
     """All pairs in the order they are run.
 
-    Tasks come in an order drawn with the seed, so that the first n of them are a random sample; a
-    task is finished, all arms and repeats, before the next is begun; and arms take turns in going
-    first. Wherever a study stops, each arm has met the same tasks, but for those in flight.
+    A task is finished, all arms and repeats, before the next is begun, and arms take turns in
+    going first. Wherever a study stops, each arm has met the same tasks, but for those in flight.
 
     Args:
         label: The study's own name, which no other in the folder has.
         arms: Names.
-        task_ids: Ids.
+        blocks: Ids of tasks as `drawn_blocks` gives them.
         repeats: Runs of each pair.
-        seed: Of the study.
 
     Examples:
-        >>> [(p.arm, p.task_id) for p in plan("s", ["a", "b"], ["t1", "t2"], repeats=1, seed=0)]
+        >>> [(p.arm, p.task_id) for p in plan("s", ["a", "b"], [["t1"], ["t2"]], repeats=1)]
         [('a', 't1'), ('b', 't1'), ('b', 't2'), ('a', 't2')]
     """
-    blocks = [(t, r) for t in drawn_order(task_ids, seed=seed) for r in range(repeats)]
+    rounds = [(task_id, r) for block in blocks for task_id in block for r in range(repeats)]
     pairs = []
-    for turn, (task_id, repeat) in enumerate(blocks):
+    for turn, (task_id, repeat) in enumerate(rounds):
         first = turn % len(arms)
         for arm in (*arms[first:], *arms[:first]):
             run_id = _run_id(label, arm, task_id, repeat)
@@ -53,9 +51,23 @@ def plan(
     return tuple(pairs)
 
 
-def drawn_order(task_ids: Sequence[str], *, seed: int) -> list[str]:
-    """The ids in an order drawn with the seed; it does not depend on the order they come in."""
-    return sorted(task_ids, key=lambda task_id: _digest("order", str(seed), task_id))
+def drawn_blocks(clusters: Mapping[str, str | None], *, seed: int) -> list[list[str]]:
+    """Tasks in an order drawn with the seed, so that the first n are a random sample.
+
+    Args:
+        clusters: Cluster of each task, by id; None for one of its own. Tasks of a cluster make
+            one block, since they are not independent of each other.
+        seed: Of the study.
+    """
+    blocks: dict[tuple[str, str], list[str]] = {}
+    for task_id, cluster in clusters.items():
+        key = ("task", task_id) if cluster is None else ("cluster", cluster)
+        blocks.setdefault(key, []).append(task_id)
+    drawn = sorted(blocks, key=lambda key: _digest("order", str(seed), *key))
+    return [
+        sorted(blocks[key], key=lambda task_id: _digest("order", str(seed), task_id))
+        for key in drawn
+    ]
 
 
 def _run_id(label: str, arm: str, task_id: str, repeat: int) -> str:

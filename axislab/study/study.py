@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import html
 from functools import cached_property
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from axislab.errors import DataError
 from axislab.paths import user_path
+from axislab.stats.independence import Independence
+from axislab.stats.multiple import Correction
 from axislab.study.book import Book
+from axislab.study.contrast import CONTRASTS, Contrast, contrast_of, contrasts_frame, contrasts_of
+from axislab.study.frame import documented
 from axislab.study.manifest import Manifest
 from axislab.study.outcomes import Outcome
+from axislab.study.peeking import LEVEL, Peek, peek
 from axislab.study.plan import plan
 from axislab.study.shelf import MANIFEST, FolderShelf, Shelf
+from axislab.study.summary import SUMMARY, summary_frame
+from axislab.study.values import Values
 from axislab.trace.run import Run
 
 if TYPE_CHECKING:
@@ -96,12 +104,23 @@ class Study:
         found = self.book.outcomes()
         return sorted(found, key=lambda o: (arms[o.arm], tasks[o.task_id], o.repeat))
 
+    @cached_property
+    def values(self) -> Values:
+        """The same as statistics take it: tasks × repeats, copies left out."""
+        return Values(
+            self.outcomes,
+            arms=self.arms,
+            blocks=self.manifest.blocks,
+            repeats=self.manifest.repeats,
+            seed=self.manifest.seed,
+            simulated=self.simulated,
+        )
+
     @property
     def runs(self) -> list[Run]:
         """The run of every finished pair: by arm, task and repeat; frames and plots take these."""
-        by_id = {pair.run_id: pair for pair in self.book.finished}
         order = {outcome.run_id: place for place, outcome in enumerate(self.outcomes)}
-        found = [run for pair in by_id.values() if (run := self.book.run(pair)) is not None]
+        found = [run for pair in self.book.finished if (run := self.book.run(pair)) is not None]
         return sorted(found, key=lambda run: order[run.id])
 
     @property
@@ -118,6 +137,93 @@ class Study:
         Their pairs are run anew; their traces are kept.
         """
         return self.book.set_aside()
+
+    @property
+    def independence(self) -> Independence:
+        """Which runs count, and which are copies of others."""
+        return self.values.independence
+
+    @documented(SUMMARY)
+    def summary(self) -> pd.DataFrame:
+        """One row an arm: how many tasks, how often it was right, and what it took.
+
+        Figures are of the pairs that are finished, copies left out. Tokens and cost are what the
+        runs needed, so that a reply from the cache counts like one that was paid; `cached` and
+        `spent_usd` say what was not.
+        """
+        return summary_frame(self.values, baseline=self.baseline)
+
+    def contrast(self, arm: str, *, minus: str | None = None, metric: str = "correct") -> Contrast:
+        """One arm minus another on the tasks that both have run.
+
+        One run a task, right or wrong: McNemar's mid-p with the exact p beside it, and Tango's
+        interval. Several repeats, or clusters: t over tasks (clusters). Amounts: a ratio with a
+        bootstrap-t interval. Look once, when the study is done; to look before, see `sequential`.
+
+        Args:
+            arm: Name of an arm.
+            minus: The one it is held against; the baseline if it is not given.
+            metric: correct, score, answered, turns, rollbacks, tokens, input_tokens,
+                output_tokens, cost_usd or seconds.
+
+        Raises:
+            DataError: No such arm or metric.
+        """
+        other = self.baseline if minus is None else minus
+        return contrast_of(self.values, arm, other, metric=metric)
+
+    @documented(CONTRASTS)
+    def contrasts(
+        self, *, metric: str = "correct", correction: Correction = "holm"
+    ) -> pd.DataFrame:
+        """Every other arm minus the baseline; p is corrected for their number.
+
+        Args:
+            metric: As `contrast` takes it.
+            correction: "holm" against even one false claim, "fdr" (Benjamini and Hochberg)
+                against too large a share of them.
+        """
+        found = contrasts_of(
+            self.values, baseline=self.baseline, metric=metric, correction=correction
+        )
+        return contrasts_frame(found)
+
+    def sequential(
+        self,
+        arm: str,
+        minus: str | None = None,
+        *,
+        metric: str = "correct",
+        level: float = LEVEL,
+        margin: float | None = None,
+    ) -> Peek:
+        """One arm minus another with an interval and a p that hold at every look.
+
+        Args:
+            arm: Name of an arm.
+            minus: The one it is held against; the baseline if it is not given.
+            metric: correct, score or answered.
+            level: Confidence over all looks together.
+            margin: Differences smaller than this count as none, which can be decided, too.
+
+        Raises:
+            DataError: No such arm or metric.
+        """
+        other = self.baseline if minus is None else minus
+        return peek(
+            self.values,
+            arm,
+            other,
+            finished=self._finished_blocks((arm, other)),
+            metric=metric,
+            level=level,
+            margin=margin,
+        )
+
+    def _finished_blocks(self, arms: tuple[str, str]) -> list[list[str]]:
+        """Tasks in the order of the plan, up to the first that is not finished in both arms."""
+        to_do = {pair.task_id for pair in self.book.to_do if pair.arm in arms}
+        return list(takewhile(lambda block: not to_do & {*block}, self.manifest.blocks))
 
     def __repr__(self) -> str:
         arms, tasks = len(self.arms), len(self.manifest.tasks)
@@ -136,21 +242,18 @@ class Study:
         return f"<Study {self.name!r}: {' · '.join(parts)}>"
 
     def _repr_html_(self) -> str:
-        return f"<p>{html.escape(repr(self)[1:-1])}</p>"
+        shown = [
+            "arm", "tasks", "runs", "accuracy", "accuracy_low", "accuracy_high", "answered_share",
+            "tokens_per_run", "cost_usd", "seconds_median",
+        ]  # fmt: skip
+        table = self.summary()[shown].to_html(index=False, na_rep="", float_format="{:.3g}".format)
+        return f"<p>{html.escape(repr(self)[1:-1])}</p>{table}"
 
 
 def book_of(manifest: Manifest, shelf: Shelf) -> Book:
     """What there is of every pair of a study."""
-    return Book(
-        plan(
-            manifest.label,
-            manifest.arm_names,
-            tuple(manifest.tasks),
-            repeats=manifest.repeats,
-            seed=manifest.seed,
-        ),
-        shelf,
-    )
+    made = plan(manifest.label, manifest.arm_names, manifest.blocks, repeats=manifest.repeats)
+    return Book(made, shelf)
 
 
 def load_study(folder: Any) -> Study:

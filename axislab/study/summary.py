@@ -1,0 +1,175 @@
+"""summary: one row an arm, with both denominators and a reason for what is not known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from statistics import fmean, median
+from typing import TYPE_CHECKING, TypeVar
+
+import numpy as np
+
+from axislab.stats.intervals import mean_interval
+from axislab.study.frame import Field, frame_of
+from axislab.study.outcomes import ENDS, Outcome
+from axislab.study.values import METRICS, Values
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+N = TypeVar("N", int, float)
+
+_SAID = {
+    "answered": "gave an answer of the right form",
+    "format_error": "ended with a reply without one",
+    "refused": "ended with a refusal",
+    "exhausted": "ran out of turns, tokens or context without one",
+    "failed": "were broken by an error",
+}
+
+SUMMARY: tuple[Field, ...] = (
+    Field("arm", "string", "Name of the arm."),
+    Field("baseline", "boolean", "Others are compared with it."),
+    Field("tasks", "Int64", "Tasks with a counted run: n."),
+    Field("clusters", "Int64", "Clusters they form: then they are n; NA if none."),
+    Field("repeats", "Int64", "Runs of each task, as planned."),
+    Field("runs", "Int64", "Counted runs, the denominator of every share below."),
+    Field("planned", "Int64", "Runs of the plan."),
+    Field("copies", "Int64", "Runs not counted: copies of others."),
+    Field("accuracy", "Float64", "Mean over tasks of the share of right runs."),
+    Field("accuracy_low", "Float64", "Lower end of its 95 % interval."),
+    Field("accuracy_high", "Float64", "Upper end."),
+    Field("accuracy_method", "string", "How the interval was made."),
+    Field("judged", "Int64", "Runs whose answer could be judged: the denominator of accuracy."),
+    Field("correct", "Int64", "Right ones."),
+    Field("accuracy_answered", "Float64", "Right ones among the runs that answered."),
+    *(Field(end, "Int64", f"Runs that {_SAID[end]}.") for end in ENDS),
+    *(Field(f"{end}_share", "Float64", "Of `runs`.") for end in ENDS),
+    *(
+        Field(f"{end}_of_unfailed", "Float64", "Of the runs that no error broke.")
+        for end in ENDS[:-1]
+    ),
+    Field("score", "Float64", "Mean score over tasks."),
+    Field("turns", "Float64", "Mean turns of a run."),
+    Field("rollbacks", "Float64", "Mean rollbacks of a run."),
+    Field("requests", "Int64", "Requests, those the reply cache answered included."),
+    Field("cached", "Int64", "Requests the reply cache answered: not sent, not paid."),
+    Field("input_tokens", "Int64", "Needed, cached replies included; NA if one is not known."),
+    Field("output_tokens", "Int64", "Likewise."),
+    Field("cached_tokens", "Int64", "Input the provider read from its own cache; likewise."),
+    Field("tokens_per_run", "Float64", "Mean, input and output together."),
+    Field("cost_usd", "Float64", "Needed, as if nothing were cached; NA if one is not known."),
+    Field("cost_missing", "string", "Why it is NA."),
+    Field("cost_per_correct", "Float64", "US dollars for each right run; NA without any."),
+    Field("spent_usd", "Float64", "US dollars paid; less than needed where replies were cached."),
+    Field("seconds_median", "Float64", "Median seconds of a run."),
+    Field("seconds_p90", "Float64", "Nine of ten runs took no longer."),
+    Field("simulated", "boolean", "No real language model answered."),
+)  # fmt: skip
+
+
+def summary_frame(values: Values, *, baseline: str) -> pd.DataFrame:
+    """One row an arm."""
+    return frame_of(SUMMARY, [_row(values, arm, arm == baseline) for arm in values.arms])
+
+
+def _row(values: Values, arm: str, is_baseline: bool) -> dict[str, object]:
+    mine = values.of_arm(arm)
+    dropped = sum(outcome.arm == arm for outcome in values.outcomes) - len(mine)
+    tasks = len({outcome.task_id for outcome in mine})
+    return {
+        "arm": arm,
+        "baseline": is_baseline,
+        "tasks": tasks,
+        "repeats": values.repeats,
+        "runs": len(mine),
+        "planned": len(values.tasks) * values.repeats,
+        "copies": dropped,
+        **_accuracy(values, arm, mine),
+        **_ends(mine),
+        **_means(values, arm, mine),
+        **_amounts(mine),
+        **_times(mine),
+        "simulated": values.simulated,
+    }
+
+
+def _accuracy(values: Values, arm: str, mine: Sequence[Outcome]) -> dict[str, object]:
+    metric = METRICS["correct"]
+    found = mean_interval(values.matrix(arm, metric), clusters=values.clusters)
+    judged = [outcome for outcome in mine if outcome.correct is not None]
+    right = sum(bool(outcome.correct) for outcome in judged)
+    answered = [outcome for outcome in judged if outcome.end == "answered"]
+    return {
+        "clusters": found.clusters,
+        "accuracy": found.mean,
+        "accuracy_low": found.low,
+        "accuracy_high": found.high,
+        "accuracy_method": found.method if judged else None,
+        "judged": len(judged),
+        "correct": right,
+        "accuracy_answered": _share(sum(bool(o.correct) for o in answered), len(answered)),
+    }
+
+
+def _ends(mine: Sequence[Outcome]) -> dict[str, object]:
+    counts = {end: sum(outcome.end == end for outcome in mine) for end in ENDS}
+    whole = len(mine) - counts["failed"]
+    return {
+        **counts,
+        **{f"{end}_share": _share(counts[end], len(mine)) for end in ENDS},
+        **{f"{end}_of_unfailed": _share(counts[end], whole) for end in ENDS[:-1]},
+    }
+
+
+def _means(values: Values, arm: str, mine: Sequence[Outcome]) -> dict[str, object]:
+    score = mean_interval(values.matrix(arm, METRICS["score"]), bounds=None)
+    return {
+        "score": score.mean,
+        "turns": _mean([o.turns for o in mine]),
+        "rollbacks": _mean([o.rollbacks for o in mine]),
+    }
+
+
+def _amounts(mine: Sequence[Outcome]) -> dict[str, object]:
+    right = sum(bool(outcome.correct) for outcome in mine)
+    cost = _total(mine, lambda o: o.cost_usd)
+    tokens = _total(mine, lambda o: o.tokens)
+    return {
+        "requests": sum(o.requests for o in mine),
+        "cached": sum(o.cached_requests for o in mine),
+        "input_tokens": _total(mine, lambda o: o.input_tokens),
+        "output_tokens": _total(mine, lambda o: o.output_tokens),
+        "cached_tokens": _total(mine, lambda o: o.cached_tokens),
+        "tokens_per_run": None if tokens is None or not mine else tokens / len(mine),
+        "cost_usd": cost,
+        "cost_missing": _why_missing(mine) if cost is None else None,
+        "cost_per_correct": None if cost is None or not right else cost / right,
+        "spent_usd": _total(mine, lambda o: o.spent_usd),
+    }
+
+
+def _why_missing(mine: Sequence[Outcome]) -> str:
+    unknown = [outcome.cost_missing for outcome in mine if outcome.cost_usd is None]
+    return next((why for why in unknown if why), "no runs")
+
+
+def _times(mine: Sequence[Outcome]) -> dict[str, object]:
+    known = [outcome.seconds for outcome in mine if outcome.seconds is not None]
+    return {
+        "seconds_median": median(known) if known else None,
+        "seconds_p90": float(np.quantile(known, 0.9)) if known else None,
+    }
+
+
+def _total(mine: Sequence[Outcome], value: Callable[[Outcome], N | None]) -> N | None:
+    """The sum; None where one is not known, or there is nothing to sum."""
+    known = [amount for outcome in mine if (amount := value(outcome)) is not None]
+    return sum(known) if mine and len(known) == len(mine) else None
+
+
+def _share(part: int, whole: int) -> float | None:
+    return part / whole if whole else None
+
+
+def _mean(values: Sequence[int]) -> float | None:
+    return fmean(values) if values else None
