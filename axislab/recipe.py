@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import Any, Self
 
 from axislab.answers.extract import extract
+from axislab.answers.policy import merge_policy
 from axislab.answers.scorers import resolve_scorer
 from axislab.config import KNOBS, AgentConfig, Config
 from axislab.errors import ConfigError, TemplateError, did_you_mean
@@ -74,21 +75,26 @@ class Recipe:
         """The same recipe with some knobs set; nested values are merged, never reset.
 
         Args:
-            **knobs: Fields of the recipe, or knobs of its config by their flat names.
+            **knobs: Fields of the recipe, or knobs of its config by their flat names;
+                `answer_policy` takes a preset's name, or a policy whose set fields are merged.
 
         Raises:
             ConfigError: A name that is neither, or a value out of range.
         """
         own = {f.name for f in fields(self)}
+        known = own | set(KNOBS) | {"answer_policy"}
         for name in knobs:
-            if name not in own and name not in KNOBS:
-                raise ConfigError(f"{name!r} is no knob: {did_you_mean(name, own | set(KNOBS))}")
+            if name not in known:
+                raise ConfigError(f"{name!r} is no knob: {did_you_mean(name, known)}")
         mine = {name: value for name, value in knobs.items() if name in own}
         nested = {name: value for name, value in knobs.items() if name not in own}
         config = mine.pop("config", self.config)
         if isinstance(config, Mapping):
             config = AgentConfig(**config)
-        return replace(self, config=_agent_config(config).with_(**nested), **mine)
+        config = _agent_config(config)
+        if (policy := nested.pop("answer_policy", None)) is not None:
+            config = config.with_(answer=merge_policy(config.answer, policy))
+        return replace(self, config=config.with_(**nested), **mine)
 
     @cached_property
     def fingerprint(self) -> str:
