@@ -200,10 +200,18 @@ class RecoveryPolicy(Config):
     """A query that was already answered (see @tool(query=…)): run it, hide the turn, or end."""
     on_tool_error: Literal["allow", "rollback", "stop"] = "allow"
     """A failed call: show the error to the model, hide the exchange, or end the run."""
+    on_bad_result: Literal["allow", "rollback"] = "allow"
+    """A result that ran, but reads like an error or is an empty list: show it, or hide the turn."""
+    bad_result_prefixes: tuple[str, ...] = ()
+    """Starts of results that read like errors, failed calls included."""
+    empty_result_keys: tuple[str, ...] = ()
+    """Keys of a JSON result whose empty list makes it an empty search."""
     on_truncation_error: Literal["rollback", "stop"] = "rollback"
     """A provider error about cut arguments: hide the exchange and force the answer, or end."""
     reset_after_success: bool = True
     """A turn with a successful tool sets the shared rollback counter to 0."""
+    reset_after_any_turn: bool = False
+    """So does a turn whose tools ran and all failed."""
 
 
 class ContextPolicy(Config):
@@ -211,8 +219,8 @@ class ContextPolicy(Config):
 
     context_policy: Literal["none", "keep_newest"] = "none"
     """none shows everything; keep_newest shows only the newest tool results."""
-    keep_tool_results: int = Field(default=5, ge=1)
-    """How many tool results keep_newest shows; the rest read "omitted"."""
+    keep_tool_results: int = Field(default=5, ge=0)
+    """How many tool results keep_newest shows, 0 for none; the rest read "omitted"."""
 
 
 class RetryPolicy(Config):
@@ -230,6 +238,10 @@ class RetryPolicy(Config):
     """Seconds for one request, trickling replies included."""
     call_deadline: float = Field(default=600.0, gt=0)
     """Seconds for all requests and waits of one call."""
+
+    def once(self) -> Self:
+        """The same without retries."""
+        return _merged(self, {"attempts": 1})  # type: ignore[no-any-return]
 
 
 class AgentConfig(Config):

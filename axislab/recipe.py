@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, Self
 
-from axislab.answers.extract import extract
+from axislab.answers.extract import Extraction, extract, extract_with
 from axislab.answers.policy import merge_policy
 from axislab.answers.scorers import resolve_scorer
 from axislab.config import KNOBS, AgentConfig, Config
@@ -59,6 +59,8 @@ class Recipe:
     """Tool middleware: may allow, deny, edit or ask before a call runs."""
     after_tool: tuple[Callable[..., Any], ...] = ()
     """Tool middleware: may edit a result."""
+    answer_finder: Callable[[str], Any] | None = None
+    """A format of your own: finds the answer in what a reply says, as text or None."""
     scorer: str | Callable[..., Any] = "normalized"
     """How an answer is compared with the expected one."""
     model: str | ChatModel | None = None
@@ -106,6 +108,16 @@ class Recipe:
         # Of what equal recipes share and is cheap; their config holds a mapping, which has none.
         return hash((self.name, self.config.conversation))
 
+    def find_answer(self, text: str | None) -> Extraction:
+        """The answer in a reply, by the recipe's format.
+
+        Raises:
+            HookError: The `answer_finder` raised, or gave something that is no text.
+        """
+        if self.answer_finder is None:
+            return extract(text, self.config.answer)
+        return extract_with(self.answer_finder, text)
+
     def to_dict(self) -> dict[str, Any]:
         """The recipe as JSON: functions by name and by a hash of their code."""
         return copy.deepcopy(self._described)
@@ -122,6 +134,7 @@ class Recipe:
             "wants_final_prompt": describe(self.wants_final_prompt),
             "before_tool": [describe(f) for f in self.before_tool],
             "after_tool": [describe(f) for f in self.after_tool],
+            **({"answer_finder": describe(self.answer_finder)} if self.answer_finder else {}),
             "scorer": self.scorer if isinstance(self.scorer, str) else describe(self.scorer),
             **_model(self.model),
         }
@@ -163,7 +176,7 @@ class Recipe:
         if self.chain != CHAIN:
             known = {id(rule) for rule in CHAIN}
             changed["chain"] = "+".join(r.name for r in self.chain if id(r) not in known) or "cut"
-        for name in ("direct_answer", "wants_final_prompt", "scorer", "model"):
+        for name in ("direct_answer", "wants_final_prompt", "answer_finder", "scorer", "model"):
             if (value := getattr(self, name)) not in (None, "normalized"):
                 changed[name] = getattr(value, "__name__", None) or _short(value)
         for name in ("before_tool", "after_tool"):
@@ -231,13 +244,20 @@ def check_recipe(recipe: Recipe) -> None:
             raise ConfigError(
                 f"chain holds {rule!r}: a chain is made of Rule(name, level, function)"
             )
-    for name in ("direct_answer", "wants_final_prompt"):
+    for name, of in _HOOKS.items():
         if (hook := getattr(recipe, name)) is not None and not callable(hook):
-            raise ConfigError(f"{name}={hook!r}: a hook is a function of the assistant Message")
+            raise ConfigError(f"{name}={hook!r}: a hook is a function of {of}")
     resolve_scorer(recipe.scorer)
     if recipe.model is not None and not isinstance(recipe.model, str):
         require_model(recipe.model)
     _check_knobs(_agent_config(recipe.config))
+
+
+_HOOKS = {
+    "direct_answer": "the assistant Message",
+    "wants_final_prompt": "the assistant Message",
+    "answer_finder": "the reply's text",
+}
 
 
 def _is_rule(given: object) -> bool:
