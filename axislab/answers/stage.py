@@ -100,6 +100,16 @@ class AnswerResult:
         return self.source is AnswerSource.INTERMEDIATE
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EarlierTry:
+    """A try that was made, or begun, before the loop was taken up again."""
+
+    number: int
+    finished: bool = True
+    answer: str | None = None
+    failure_summary: str | None = None
+
+
 class AnswerHost(Protocol):
     """The conversation an answer stage belongs to, and its way to a model."""
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from axislab.answers.extract import AnswerStatus
 from axislab.answers.prompts import Experience
+from axislab.answers.stage import EarlierTry as EarlierTry
 from axislab.borders import ends_us, text_of
 from axislab.errors import TraceError
 
@@ -46,16 +47,6 @@ class TryOutcome:
         if self.status is not None:
             return self.status
         return AnswerStatus.FORMAT_ERROR if self.answer is None else AnswerStatus.OK
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EarlierTry:
-    """A try that was made, or begun, before the loop was taken up again."""
-
-    number: int
-    finished: bool = True
-    answer: str | None = None
-    failure_summary: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

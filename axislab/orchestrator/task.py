@@ -341,6 +341,9 @@ class TaskOrchestrator:
             seconds=self._clock() - self._started,
             verdict=self.verdict,
         )
+        if event.status == "COMPLETED" and self.lifecycle.phase is None:
+            self.lifecycle.think()  # an earlier life had the answer: nothing was left to ask
+            self.lifecycle.model_returned()
         if event.status == "COMPLETED":
             self.lifecycle.complete(event.answer or output)
         else:

@@ -121,13 +121,14 @@ def miroflow_tool(
     for tool, argument in _ALIASES:
         if tool == name:
             shown[argument] = {"type": "string"}
+    required = list(shown)
     if name == "run_python_code":
         shown["sandbox_id"] = {"type": "string", "default": "default"}
     shown |= properties or {}
     for (tool, argument), aliases in _ALIASES.items():
         if tool == name:
             shown[argument] = {**shown[argument], "x-agentic-aliases": list(aliases)}
-    schema = {"type": "object", "properties": shown}
+    schema = {"type": "object", "properties": shown, "required": required}
     return Tool(
         name,
         schema,
