@@ -214,13 +214,35 @@ class RecoveryPolicy(Config):
     """So does a turn whose tools ran and all failed."""
 
 
+COMPACT_PROMPT = (
+    "Sum up the work so far for yourself: every fact that was found, word for word, what was tried "
+    "in vain, and what is still open. Do not call a tool; your summary will replace these messages."
+)
+
+
 class ContextPolicy(Config):
     """What of the history a model call still shows."""
 
-    context_policy: Literal["none", "keep_newest"] = "none"
-    """none shows everything; keep_newest shows only the newest tool results."""
+    context_policy: Literal["none", "keep_newest", "compact", "discard_all"] = "none"
+    """none shows everything; keep_newest only the newest tool results, the trace untouched;
+    compact replaces older exchanges by a summary, and discard_all starts again from the task,
+    once the visible list is too long."""
     keep_tool_results: int = Field(default=5, ge=0)
     """How many tool results keep_newest shows, 0 for none; the rest read "omitted"."""
+    shorten_above_tokens: int | None = Field(default=None, ge=1)
+    """Estimated tokens from which compact and discard_all act; None is 60 % of the window."""
+    compact_keep_exchanges: int = Field(default=1, ge=1)
+    """Newest exchanges that compact leaves as they are."""
+    compact_prompt: str = COMPACT_PROMPT
+    """Asks for the summary."""
+
+    def threshold(self, window: int | None) -> int | None:
+        """Tokens from which the history is shortened; None if it never is."""
+        if self.context_policy not in ("compact", "discard_all"):
+            return None
+        if self.shorten_above_tokens is not None or window is None:
+            return self.shorten_above_tokens
+        return int(0.6 * window)
 
 
 class RetryPolicy(Config):

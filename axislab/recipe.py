@@ -278,6 +278,15 @@ def _check_knobs(config: AgentConfig) -> None:
         raise ConfigError(f"user_prompt_template={template!r} never shows the task: write {{task}}")
     extract("x", config.answer)  # says what is wrong with the pattern
     _check_extra(config.sampling.extra)
+    context = config.context
+    if (
+        context.context_policy in ("compact", "discard_all")
+        and context.threshold(limits.window) is None
+    ):
+        raise ConfigError(
+            f"context_policy={context.context_policy!r} does not know when to act: set "
+            "shorten_above_tokens, or window"
+        )
     least = limits.min_tokens_for_generation + limits.safety_margin
     if limits.window is not None and limits.window <= least:
         raise ConfigError(

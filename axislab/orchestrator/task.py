@@ -28,6 +28,7 @@ from axislab.models.call import call_model
 from axislab.models.estimators import estimator_for
 from axislab.models.meter import Meter
 from axislab.orchestrator.attempts import EarlierTry
+from axislab.orchestrator.context import ContextKeeper
 from axislab.orchestrator.finish import Ending, Verdict, finished_event
 from axislab.orchestrator.identity import RunIdentity as RunIdentity
 from axislab.orchestrator.render import omits_results, render
@@ -112,6 +113,14 @@ class TaskOrchestrator:
             executor, self._config, runtime=self.runtime, log=self._log, emit=emit
         )
         self._tools = self._new_tools()
+        self._keeper = ContextKeeper(
+            self.runtime,
+            self._config,
+            log=self._log,
+            summarise=lambda messages: self.request(
+                "compaction", messages, sampling=self._config.sampling
+            ),
+        )
         self.calls = 0
         """Model calls so far."""
         self.intermediate: list[str] = []
@@ -187,8 +196,10 @@ class TaskOrchestrator:
         return Ending.failed("terminated_loop_safety_limit", f"{self._limit} rounds without an end")
 
     async def _call_model(self) -> ConversationStepResult | Ending:
-        view = self.runtime.visible
         try:
+            if await self._keeper.shorten():
+                self._tools.forget()
+            view = self.runtime.visible
             reply = await self.request("main_loop", view, sampling=self._config.sampling)
         except ModelError as error:
             return self._after_error(error)

@@ -44,6 +44,10 @@ class ToolTurn:
         self._answered: dict[str, int] = {}
         self._results = 0
 
+    def forget(self) -> None:
+        """Take no query for answered: the results are out of sight."""
+        self._answered.clear()
+
     async def run(self, calls: Sequence[ToolCall]) -> ConversationStepResult | Ending:
         """Run the calls and hand their results to the conversation, or hide the turn."""
         prepared = [self._session.prepare(call) for call in calls]
