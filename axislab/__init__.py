@@ -9,15 +9,20 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from axislab import recipes as recipes
     from axislab.accounts import Budget as Budget
+    from axislab.answer_policy import AnswerPolicy as AnswerPolicy
+    from axislab.answer_policy import AnswerRetry as AnswerRetry
     from axislab.answers.extract import AnswerStatus as AnswerStatus
     from axislab.answers.extract import extract_boxed as extract_boxed
     from axislab.answers.extract import extract_json as extract_json
     from axislab.answers.extract import extract_regex as extract_regex
+    from axislab.answers.failure import FailureSummary as FailureSummary
     from axislab.answers.failure import failure_summary_text as failure_summary_text
+    from axislab.answers.generator import AnswerGenerator as AnswerGenerator
+    from axislab.answers.policy import ANSWER_POLICIES as ANSWER_POLICIES
     from axislab.answers.scorers import exact_match as exact_match
     from axislab.answers.scorers import normalized_match as normalized_match
+    from axislab.answers.stage import AnswerResult as AnswerResult
     from axislab.config import AgentConfig as AgentConfig
-    from axislab.config import AnswerPolicy as AnswerPolicy
     from axislab.config import AssistantRollbackConfig as AssistantRollbackConfig
     from axislab.config import ContextLimitConfig as ContextLimitConfig
     from axislab.config import ContextPolicy as ContextPolicy
@@ -37,6 +42,8 @@ if TYPE_CHECKING:
     from axislab.errors import ToolError as ToolError
     from axislab.errors import TransitionNotAllowed as TransitionNotAllowed
     from axislab.events import Event as Event
+    from axislab.frames.answers import answers_df as answers_df
+    from axislab.frames.attempts import attempts_df as attempts_df
     from axislab.frames.budgets import budgets_df as budgets_df
     from axislab.frames.catalogue import columns as columns
     from axislab.frames.catalogue import knobs as knobs
@@ -139,11 +146,15 @@ if TYPE_CHECKING:
     from axislab.widgets.live import LiveRun as LiveRun
 
 _HOME = {
+    "ANSWER_POLICIES": "answers.policy",
     "AgentConfig": "config",
     "AgentState": "fsm.agent_state",
     "AgentStatus": "fsm.status",
     "Allow": "tools.middleware",
-    "AnswerPolicy": "config",
+    "AnswerGenerator": "answers.generator",
+    "AnswerPolicy": "answer_policy",
+    "AnswerResult": "answers.stage",
+    "AnswerRetry": "answer_policy",
     "AnswerStatus": "answers.extract",
     "Ask": "tools.middleware",
     "AssistantRollbackConfig": "config",
@@ -171,6 +182,7 @@ _HOME = {
     "ErrorKind": "errors",
     "Event": "events",
     "FailureProfile": "models.faults",
+    "FailureSummary": "answers.failure",
     "FinalizationTrigger": "runtime.stages",
     "FormatErrorConfig": "config",
     "FormatErrorStrategy": "config",
@@ -227,6 +239,8 @@ _HOME = {
     "Verdict": "runtime.decisions",
     "accept": "runtime.decisions",
     "add_local_model": "models.local",
+    "answers_df": "frames.answers",
+    "attempts_df": "frames.attempts",
     "budgets_df": "frames.budgets",
     "calculator": "tools.builtin",
     "columns": "frames.catalogue",

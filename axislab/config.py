@@ -12,45 +12,11 @@ from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, Field, model_validator
 
+from axislab.answer_policy import AnswerPolicy as AnswerPolicy
+from axislab.config_base import Config as Config
 from axislab.errors import ConfigError, did_you_mean
-
-
-class Config(BaseModel):
-    """A frozen description; unknown names and values out of range raise ConfigError."""
-
-    model_config = ConfigDict(
-        frozen=True, extra="forbid", validate_default=False, use_attribute_docstrings=True
-    )
-
-    def __init__(self, **data: Any) -> None:
-        try:
-            super().__init__(**data)
-        except ValidationError as problem:
-            raise ConfigError(_explain(type(self), problem)) from None
-
-    @classmethod
-    def model_validate(cls, obj: Any, **_: Any) -> Self:
-        """The same as calling the class, for a mapping or an instance."""
-        if isinstance(obj, cls):
-            return obj
-        if not isinstance(obj, Mapping):
-            raise ConfigError(f"{cls.__name__} wants a mapping of its fields, got {obj!r}")
-        return cls(**obj)
-
-
-def _explain(cls: type[BaseModel], problem: ValidationError) -> str:
-    lines = []
-    for error in problem.errors(include_url=False, include_context=False):
-        place = ".".join(str(part) for part in error["loc"]) or cls.__name__
-        if error["type"] == "extra_forbidden":
-            lines.append(f"{place!r} is no field of it: {did_you_mean(place, cls.model_fields)}")
-        elif error["type"] == "value_error":
-            lines.append(f"{place}: {error['msg'].removeprefix('Value error, ')}")
-        else:
-            lines.append(f"{place}={error['input']!r}: {error['msg']}")
-    return f"{cls.__name__}: " + "; ".join(lines)
 
 
 class FormatErrorStrategy(StrEnum):
@@ -234,28 +200,49 @@ class RecoveryPolicy(Config):
     """A query that was already answered (see @tool(query=…)): run it, hide the turn, or end."""
     on_tool_error: Literal["allow", "rollback", "stop"] = "allow"
     """A failed call: show the error to the model, hide the exchange, or end the run."""
+    on_bad_result: Literal["allow", "rollback"] = "allow"
+    """A result that ran, but reads like an error or is an empty list: show it, or hide the turn."""
+    bad_result_prefixes: tuple[str, ...] = ()
+    """Starts of results that read like errors, failed calls included."""
+    empty_result_keys: tuple[str, ...] = ()
+    """Keys of a JSON result whose empty list makes it an empty search."""
     on_truncation_error: Literal["rollback", "stop"] = "rollback"
     """A provider error about cut arguments: hide the exchange and force the answer, or end."""
     reset_after_success: bool = True
     """A turn with a successful tool sets the shared rollback counter to 0."""
+    reset_after_any_turn: bool = False
+    """So does a turn whose tools ran and all failed."""
+
+
+COMPACT_PROMPT = (
+    "Sum up the work so far for yourself: every fact that was found, word for word, what was tried "
+    "in vain, and what is still open. Do not call a tool; your summary will replace these messages."
+)
 
 
 class ContextPolicy(Config):
     """What of the history a model call still shows."""
 
-    context_policy: Literal["none", "keep_newest"] = "none"
-    """none shows everything; keep_newest shows only the newest tool results."""
-    keep_tool_results: int = Field(default=5, ge=1)
-    """How many tool results keep_newest shows; the rest read "omitted"."""
+    context_policy: Literal["none", "keep_newest", "compact", "discard_all"] = "none"
+    """none shows everything; keep_newest only the newest tool results, the trace untouched;
+    compact replaces older exchanges by a summary, and discard_all starts again from the task,
+    once the visible list is too long."""
+    keep_tool_results: int = Field(default=5, ge=0)
+    """How many tool results keep_newest shows, 0 for none; the rest read "omitted"."""
+    shorten_above_tokens: int | None = Field(default=None, ge=1)
+    """Estimated tokens from which compact and discard_all act; None is 60 % of the window."""
+    compact_keep_exchanges: int = Field(default=1, ge=1)
+    """Newest exchanges that compact leaves as they are."""
+    compact_prompt: str = COMPACT_PROMPT
+    """Asks for the summary."""
 
-
-class AnswerPolicy(Config):
-    """How the final answer is found and judged."""
-
-    answer_format: Literal["boxed", "regex", "json", "text"] = "boxed"
-    r"""boxed is \boxed{…}; text takes the whole reply."""
-    answer_pattern: str | None = None
-    """For regex: a pattern with one group. For json: the key (default "answer")."""
+    def threshold(self, window: int | None) -> int | None:
+        """Tokens from which the history is shortened; None if it never is."""
+        if self.context_policy not in ("compact", "discard_all"):
+            return None
+        if self.shorten_above_tokens is not None or window is None:
+            return self.shorten_above_tokens
+        return int(0.6 * window)
 
 
 class RetryPolicy(Config):
@@ -273,6 +260,10 @@ class RetryPolicy(Config):
     """Seconds for one request, trickling replies included."""
     call_deadline: float = Field(default=600.0, gt=0)
     """Seconds for all requests and waits of one call."""
+
+    def once(self) -> Self:
+        """The same without retries."""
+        return _merged(self, {"attempts": 1})  # type: ignore[no-any-return]
 
 
 class AgentConfig(Config):

@@ -237,6 +237,69 @@ class ToolFinished(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerTried(Event):
+    """One call of the answer stage, or the reply that counts as its first."""
+
+    kind: ClassVar[str] = "answer"
+
+    try_number: int
+    """Number of the try, from 0."""
+    number: int
+    """Number of the call among those for the same, from 1."""
+    of: int
+    """How many there may be."""
+    purpose: str
+    """main_loop, final_answer 1/3, failure_summary, verification 1/2, …"""
+    outcome: str
+    """ok, or the kind of failure; of a verification right, wrong or unclear."""
+    step: int
+    """Number of the next step."""
+    answer: str | None = None
+    error: str | None = None
+    changed: list[str] | None = None
+    """What was asked otherwise than before: temperature, max_output_tokens, prompt."""
+    call: int | None = None
+    """Number of the model call; absent where the reply came from the main loop."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TryFinished(Event):
+    """A whole try at the task is over."""
+
+    kind: ClassVar[str] = "try"
+
+    number: int
+    """From 0."""
+    final: bool
+    """No other could follow."""
+    status: str
+    """ok, format_error, no_answer, exhausted or failed."""
+    source: str
+    """Where the answer comes from: final_text, intermediate or none."""
+    summary_kind: str
+    """answer, none_generated or skipped."""
+    cut_off: bool
+    """The main loop ran out of turns or context."""
+    main_turns: int
+    """Turns of the main loop."""
+    step: int
+    """Number of the next step."""
+    answer: str | None = None
+    failure_summary: str | None = None
+    """What later tries are told; absent if none was made."""
+    summary_quality: float | None = None
+    summary_calls: int | None = None
+    experiences: list[int] | None = None
+    """Numbers, from 1, of the tries whose accounts this one was told."""
+    intermediate: list[str] | None = None
+    """Answers that replies of the main loop held, hidden ones included."""
+    main_end: str | None = None
+    """Why the main loop ended."""
+    error: str | None = None
+    seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunFinished(Event):
     """The last event of a run that ended in any way but a crash."""
 
@@ -248,7 +311,7 @@ class RunFinished(Event):
     """The last assistant message's text; empty if that is empty."""
     answer: str | None = None
     answer_status: str | None = None
-    """ok, format_error, no_answer."""
+    """ok, format_error, no_answer, exhausted, failed."""
     correct: bool | None = None
     score: float | None = None
     error: str | None = None

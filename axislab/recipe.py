@@ -11,7 +11,8 @@ from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, Self
 
-from axislab.answers.extract import extract
+from axislab.answers.extract import Extraction, extract, extract_with
+from axislab.answers.policy import merge_policy
 from axislab.answers.scorers import resolve_scorer
 from axislab.config import KNOBS, AgentConfig, Config
 from axislab.errors import ConfigError, TemplateError, did_you_mean
@@ -58,6 +59,8 @@ class Recipe:
     """Tool middleware: may allow, deny, edit or ask before a call runs."""
     after_tool: tuple[Callable[..., Any], ...] = ()
     """Tool middleware: may edit a result."""
+    answer_finder: Callable[[str], Any] | None = None
+    """A format of your own: finds the answer in what a reply says, as text or None."""
     scorer: str | Callable[..., Any] = "normalized"
     """How an answer is compared with the expected one."""
     model: str | ChatModel | None = None
@@ -74,21 +77,26 @@ class Recipe:
         """The same recipe with some knobs set; nested values are merged, never reset.
 
         Args:
-            **knobs: Fields of the recipe, or knobs of its config by their flat names.
+            **knobs: Fields of the recipe, or knobs of its config by their flat names;
+                `answer_policy` takes a preset's name, or a policy whose set fields are merged.
 
         Raises:
             ConfigError: A name that is neither, or a value out of range.
         """
         own = {f.name for f in fields(self)}
+        known = own | set(KNOBS) | {"answer_policy"}
         for name in knobs:
-            if name not in own and name not in KNOBS:
-                raise ConfigError(f"{name!r} is no knob: {did_you_mean(name, own | set(KNOBS))}")
+            if name not in known:
+                raise ConfigError(f"{name!r} is no knob: {did_you_mean(name, known)}")
         mine = {name: value for name, value in knobs.items() if name in own}
         nested = {name: value for name, value in knobs.items() if name not in own}
         config = mine.pop("config", self.config)
         if isinstance(config, Mapping):
             config = AgentConfig(**config)
-        return replace(self, config=_agent_config(config).with_(**nested), **mine)
+        config = _agent_config(config)
+        if (policy := nested.pop("answer_policy", None)) is not None:
+            config = config.with_(answer=merge_policy(config.answer, policy))
+        return replace(self, config=config.with_(**nested), **mine)
 
     @cached_property
     def fingerprint(self) -> str:
@@ -99,6 +107,16 @@ class Recipe:
     def __hash__(self) -> int:
         # Of what equal recipes share and is cheap; their config holds a mapping, which has none.
         return hash((self.name, self.config.conversation))
+
+    def find_answer(self, text: str | None) -> Extraction:
+        """The answer in a reply, by the recipe's format.
+
+        Raises:
+            HookError: The `answer_finder` raised, or gave something that is no text.
+        """
+        if self.answer_finder is None:
+            return extract(text, self.config.answer)
+        return extract_with(self.answer_finder, text)
 
     def to_dict(self) -> dict[str, Any]:
         """The recipe as JSON: functions by name and by a hash of their code."""
@@ -116,6 +134,7 @@ class Recipe:
             "wants_final_prompt": describe(self.wants_final_prompt),
             "before_tool": [describe(f) for f in self.before_tool],
             "after_tool": [describe(f) for f in self.after_tool],
+            **({"answer_finder": describe(self.answer_finder)} if self.answer_finder else {}),
             "scorer": self.scorer if isinstance(self.scorer, str) else describe(self.scorer),
             **_model(self.model),
         }
@@ -157,7 +176,7 @@ class Recipe:
         if self.chain != CHAIN:
             known = {id(rule) for rule in CHAIN}
             changed["chain"] = "+".join(r.name for r in self.chain if id(r) not in known) or "cut"
-        for name in ("direct_answer", "wants_final_prompt", "scorer", "model"):
+        for name in ("direct_answer", "wants_final_prompt", "answer_finder", "scorer", "model"):
             if (value := getattr(self, name)) not in (None, "normalized"):
                 changed[name] = getattr(value, "__name__", None) or _short(value)
         for name in ("before_tool", "after_tool"):
@@ -225,13 +244,20 @@ def check_recipe(recipe: Recipe) -> None:
             raise ConfigError(
                 f"chain holds {rule!r}: a chain is made of Rule(name, level, function)"
             )
-    for name in ("direct_answer", "wants_final_prompt"):
+    for name, of in _HOOKS.items():
         if (hook := getattr(recipe, name)) is not None and not callable(hook):
-            raise ConfigError(f"{name}={hook!r}: a hook is a function of the assistant Message")
+            raise ConfigError(f"{name}={hook!r}: a hook is a function of {of}")
     resolve_scorer(recipe.scorer)
     if recipe.model is not None and not isinstance(recipe.model, str):
         require_model(recipe.model)
     _check_knobs(_agent_config(recipe.config))
+
+
+_HOOKS = {
+    "direct_answer": "the assistant Message",
+    "wants_final_prompt": "the assistant Message",
+    "answer_finder": "the reply's text",
+}
 
 
 def _is_rule(given: object) -> bool:
@@ -252,6 +278,15 @@ def _check_knobs(config: AgentConfig) -> None:
         raise ConfigError(f"user_prompt_template={template!r} never shows the task: write {{task}}")
     extract("x", config.answer)  # says what is wrong with the pattern
     _check_extra(config.sampling.extra)
+    context = config.context
+    if (
+        context.context_policy in ("compact", "discard_all")
+        and context.threshold(limits.window) is None
+    ):
+        raise ConfigError(
+            f"context_policy={context.context_policy!r} does not know when to act: set "
+            "shorten_above_tokens, or window"
+        )
     least = limits.min_tokens_for_generation + limits.safety_margin
     if limits.window is not None and limits.window <= least:
         raise ConfigError(

@@ -14,6 +14,8 @@ import axislab
 ROOT = Path(axislab.__file__).parent
 LAYERS = (
     {"errors", "borders"},
+    {"config_base"},
+    {"answer_policy"},
     {"messages", "config", "paths"},
     {"events", "fsm"},
     {"runtime", "models", "tools"},

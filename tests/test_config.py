@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from axislab import answer_policy
 from axislab import config as module
 from axislab.config import (
     KNOBS,
@@ -81,7 +82,7 @@ def test_every_flat_name_is_unique_and_leads_to_its_value():
 
 
 def test_every_knob_says_what_it_is_for():
-    text = Path(module.__file__).read_text("utf-8")
+    text = "".join(Path(m.__file__).read_text("utf-8") for m in (module, answer_policy))
     for name in KNOBS:
         if name not in AgentConfig.model_fields:
             declared = text.index(f"\n    {name}: ")

@@ -12,7 +12,7 @@ from tests.conformance.__main__ import main
 CASES = Path(__file__).parent / "cases"
 
 
-@pytest.mark.parametrize("name", ["axis_cases", "tool_cases", "boxed_cases"])
+@pytest.mark.parametrize("name", ["axis_cases", "tool_cases", "boxed_cases", "answer_cases"])
 def test_every_case_of_a_file_holds(name, capsys):
     assert main([str(CASES / f"{name}.json")]) == 0
     assert capsys.readouterr().out.strip().endswith(" passed, 0 failed")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -11,7 +12,8 @@ from axislab.answers.boxes import deciding_box
 from axislab.answers.json_objects import last_object_with
 from axislab.answers.thinking import Spoken, without_thinking
 from axislab.config import AnswerPolicy
-from axislab.errors import ConfigError
+from axislab.errors import ConfigError, HookError
+from axislab.runtime.decisions import guarded
 
 
 class AnswerStatus(StrEnum):
@@ -22,6 +24,10 @@ class AnswerStatus(StrEnum):
     """There is a reply, but no answer in the form that was asked for."""
     NO_ANSWER = "no_answer"
     """There is nothing to look for an answer in."""
+    EXHAUSTED = "exhausted"
+    """Turns, context or budget were used up before an answer could be asked for."""
+    FAILED = "failed"
+    """The last call for an answer failed, or the run did."""
 
 
 class AnswerForm(StrEnum):
@@ -54,7 +60,7 @@ _NOTHING = Extraction(None, AnswerStatus.FORMAT_ERROR, None, AnswerForm.NONE)
 _EMPTY = Extraction(None, AnswerStatus.NO_ANSWER, None, AnswerForm.NONE)
 
 
-def _found(answer: str, span: tuple[int, int], form: AnswerForm) -> Extraction:
+def _found(answer: str, span: tuple[int, int] | None, form: AnswerForm) -> Extraction:
     if not answer or answer.casefold() in PLACEHOLDERS:
         return Extraction(None, AnswerStatus.FORMAT_ERROR, span, AnswerForm.PLACEHOLDER)
     return Extraction(answer, AnswerStatus.OK, span, form)
@@ -160,6 +166,35 @@ def extract(text: str | None, policy: AnswerPolicy) -> Extraction:
     if not spoken.text.strip():
         return _EMPTY
     out = _by_format(spoken.text, policy)
+    return out if out.span is None else replace(out, span=_in_whole(spoken, out.span))
+
+
+def extract_with(finder: Callable[[str], object], text: str | None) -> Extraction:
+    """The answer a function finds in what the model said: <think> blocks are left out.
+
+    Args:
+        finder: Gives the answer as text, or None; one that is blank or a placeholder is none.
+        text: The reply.
+
+    Raises:
+        HookError: It raised, or gave something that is no text.
+
+    Examples:
+        >>> extract_with(lambda said: said.partition("=")[2], "x = 4").answer
+        '4'
+    """
+    spoken = without_thinking(text or "")
+    if not spoken.text.strip():
+        return _EMPTY
+    found = guarded("the answer_finder", finder, spoken.text)
+    if found is None:
+        return _NOTHING
+    if not isinstance(found, str):
+        raise HookError(f"the answer_finder gave {found!r}: it gives text or None")
+    answer = found.strip()
+    place = spoken.text.find(answer) if answer else -1
+    span = (place, place + len(answer)) if place >= 0 else None
+    out = _found(answer, span, AnswerForm.COMPLETE)
     return out if out.span is None else replace(out, span=_in_whole(spoken, out.span))
 
 

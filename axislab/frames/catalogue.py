@@ -9,6 +9,8 @@ from pydantic import BaseModel
 
 from axislab.config import KNOBS, AgentConfig
 from axislab.errors import DataError, did_you_mean
+from axislab.frames.answers import ANSWERS
+from axislab.frames.attempts import ATTEMPTS
 from axislab.frames.budgets import BUDGETS
 from axislab.frames.columns import Table
 from axislab.frames.messages import MESSAGES
@@ -22,7 +24,18 @@ if TYPE_CHECKING:
     import pandas as pd
 
 TABLES: dict[str, Table[Any]] = {
-    table.name: table for table in (RUNS, STEPS, TRANSITIONS, MESSAGES, ROLLBACKS, BUDGETS, TOOLS)
+    table.name: table
+    for table in (
+        RUNS,
+        STEPS,
+        TRANSITIONS,
+        MESSAGES,
+        ROLLBACKS,
+        BUDGETS,
+        TOOLS,
+        ANSWERS,
+        ATTEMPTS,
+    )
 }
 """Every frame by its name: `TABLES["runs"]` is what runs_df makes."""
 
@@ -31,7 +44,8 @@ def columns(frame: str | None = None) -> pd.DataFrame:
     """The columns of a frame with dtype and meaning; of all frames without a name.
 
     Args:
-        frame: runs, steps, transitions, messages, rollbacks, budgets or tools.
+        frame: runs, steps, transitions, messages, rollbacks, budgets, tools,
+            answers or attempts.
 
     Raises:
         DataError: There is no frame of that name.

@@ -121,7 +121,12 @@ RUNS: Table[RunRow] = Table(
         Column("answer", "string", "Answer found; NA if none.", _on_run("answer")),
         Column("expected", "string", "Answer wanted; NA if not known.", _on_run("expected")),
         Column("score", "Float64", "The scorer's score.", _on_run("score")),
-        Column("answer_status", "string", "ok, format_error, no_answer.", _on_run("answer_status")),
+        Column(
+            "answer_status",
+            "string",
+            "ok, format_error, no_answer, exhausted, failed.",
+            _on_run("answer_status"),
+        ),
         Column("done_reason", "string", "Why the conversation ended.", _on_run("done_reason")),
         Column("kind", "string", "Kind of the task.", "task.metadata.kind"),
         Column(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Self
 
-from axislab.answers.extract import AnswerStatus, extract
+from axislab.answers.extract import AnswerStatus
 from axislab.answers.scorers import Score, score
 from axislab.borders import ends_us, text_of
 from axislab.config import warn_once
@@ -52,6 +52,14 @@ class Ending:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What the tries of a run came to, where more happens than reading its last reply."""
+
+    answer: str | None
+    status: AnswerStatus
+
+
 def finished_event(
     ending: Ending,
     *,
@@ -62,17 +70,21 @@ def finished_event(
     steps: int,
     turns: int,
     seconds: float,
+    verdict: Verdict | None = None,
 ) -> RunFinished:
     """The last event: status, answer and score.
 
     A conversation that ran out of tokens is FAILED; one whose forced reply called tools is, too,
     unless an answer stands beside the calls. A run broken from outside has no verdict, nor has
-    one whose scorer raised: the agent did its part, so its status stays.
+    one whose scorer raised: the agent did its part, so its status stays. A verdict of an answer
+    stage takes the place of what the last reply says.
     """
-    found = extract(output, recipe.config.answer)
+    found = recipe.find_answer(output)
     direct = None if last is None else last.direct_final_answer
     answer = direct if direct is not None else found.answer
     status = AnswerStatus.OK if direct is not None else found.status
+    if verdict is not None:
+        answer, status = verdict.answer, verdict.status
     broken = ending.failed_because is not None
     failed = (
         broken

@@ -22,6 +22,11 @@ def changes_view(config: AgentConfig) -> bool:
     )
 
 
+def omits_results(config: AgentConfig) -> bool:
+    """True if a call may show less than the visible list."""
+    return config.context.context_policy == "keep_newest"
+
+
 def render(messages: Sequence[Message], config: AgentConfig) -> Sequence[Message]:
     """The messages as the model is to see them.
 

@@ -16,6 +16,8 @@ class StepLog:
         self.next_step = 0
         self.last: ConversationStepInfo | None = None
         """What the newest step reported."""
+        self.done_reason: str | None = None
+        """Why the conversation ended, if the newest step ended it."""
 
     def record(
         self,
@@ -36,7 +38,7 @@ class StepLog:
         first = info.raw_message_count - len(result.appended)
         for place, message in enumerate(result.appended):
             self._emit(MessageAppended(index=first + place, message=message.to_dict(), step=step))
-        self.last = info
+        self.last, self.done_reason = info, result.done_reason
         decision = result.decision
         self._emit(
             StepTaken(

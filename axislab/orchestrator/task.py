@@ -6,14 +6,14 @@ nor widgets. Whatever happens, a run that ends by itself ends with a `run.finish
 
 from __future__ import annotations
 
-import hashlib
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
-from axislab.borders import ends_us, shown
-from axislab.errors import ConfigError, ErrorKind, ModelError, TraceError
+from axislab.borders import ends_us
+from axislab.config import Sampling
+from axislab.errors import ErrorKind, ModelError, TraceError
 from axislab.events import (
     SCHEMA_VERSION,
     Emit,
@@ -27,65 +27,25 @@ from axislab.models.base import ChatModel, ModelReply, ModelRequest
 from axislab.models.call import call_model
 from axislab.models.estimators import estimator_for
 from axislab.models.meter import Meter
-from axislab.orchestrator.finish import Ending, finished_event
-from axislab.orchestrator.render import changes_view, render
+from axislab.orchestrator.attempts import EarlierTry
+from axislab.orchestrator.context import ContextKeeper
+from axislab.orchestrator.finish import Ending, Verdict, finished_event
+from axislab.orchestrator.identity import RunIdentity as RunIdentity
+from axislab.orchestrator.render import omits_results, render
 from axislab.orchestrator.steps import StepLog
 from axislab.orchestrator.tools import ToolTurn
+from axislab.orchestrator.tries import BUDGET_EXHAUSTED as BUDGET_EXHAUSTED
+from axislab.orchestrator.tries import TryLoop
 from axislab.recipe import Recipe
 from axislab.runtime.conversation import ConversationRuntime
 from axislab.runtime.info import ConversationStepResult
+from axislab.runtime.stages import ConversationStage as Stage
 from axislab.runtime.stages import RollbackReason, StepAction
 from axislab.tasks import Task
 from axislab.tools.executor import ToolExecutor
 
 SAFETY_ROUNDS = 200
 DEFAULT_ROUNDS = 10_000
-BUDGET_EXHAUSTED = "budget_exhausted"
-"""Done reason of a run that a ceiling of the lab left no room for."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunIdentity:
-    """What tells one run from another.
-
-    Raises:
-        ConfigError: A seed or repeat that is no whole number, or a name that is no text.
-    """
-
-    run_id: str
-    seed: int = 0
-    repeat: int = 0
-    arm: str | None = None
-    study: str | None = None
-    coupling: str = "independent"
-    """Whether the arm is part of the simulated provider's draws: "independent" or "common"."""
-
-    def __post_init__(self) -> None:
-        for name, least in (("seed", None), ("repeat", 0)):
-            object.__setattr__(self, name, _whole(name, getattr(self, name), least=least))
-        for name in ("arm", "study"):
-            if (given := getattr(self, name)) is not None and not _is_name(given):
-                raise ConfigError(f"{name}={shown(given)}: give text that is not blank, or None")
-
-    def draw_key(self, task: Task) -> str:
-        """The opaque key of this run's random draws; it tells nothing about the task."""
-        arm = (self.arm or "") if self.coupling == "independent" else ""
-        parts = (str(self.seed), task.id, str(self.repeat), arm)
-        text = "\x1f".join(parts).encode("utf-8", "surrogatepass")
-        return hashlib.blake2b(text, digest_size=12).hexdigest()
-
-
-def _whole(name: str, given: Any, *, least: int | None) -> int:
-    """A whole number, numpy's included, as Python's own."""
-    number = None if isinstance(given, bool) or not hasattr(given, "__index__") else int(given)
-    if number is None or (least is not None and number < least):
-        rest = "" if least is None else f", {least} or more"
-        raise ConfigError(f"{name}={shown(given)}: give a whole number{rest}")
-    return number
-
-
-def _is_name(given: object) -> bool:
-    return isinstance(given, str) and bool(given.strip())
 
 
 class TaskOrchestrator:
@@ -100,6 +60,7 @@ class TaskOrchestrator:
         version: axislab's version, for the header.
         max_rounds: Rounds of the loop without a turn limit, before the safety margin.
         meter: Makes room for every request under the lab's ceilings, and books what it used.
+        earlier: Tries that an earlier run on the same task made, see `earlier_tries`.
         clock: Seconds that only grow.
     """
 
@@ -114,6 +75,7 @@ class TaskOrchestrator:
         version: str = "",
         max_rounds: int = DEFAULT_ROUNDS,
         meter: Meter | None = None,
+        earlier: Sequence[EarlierTry] = (),
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.recipe = recipe
@@ -147,13 +109,28 @@ class TaskOrchestrator:
             clock=clock, on_status=self._on_status, on_phase=self._on_phase
         )
         self._log = StepLog(self.runtime, emit)
-        self._tools = ToolTurn(
+        self._new_tools: Callable[[], ToolTurn] = lambda: ToolTurn(
             executor, self._config, runtime=self.runtime, log=self._log, emit=emit
         )
-        self._calls = 0
+        self._tools = self._new_tools()
+        self._keeper = ContextKeeper(
+            self.runtime,
+            self._config,
+            log=self._log,
+            summarise=lambda messages: self.request(
+                "compaction", messages, sampling=self._config.sampling
+            ),
+        )
+        self.calls = 0
+        """Model calls so far."""
+        self.intermediate: list[str] = []
+        """Answers that replies of the current try's main loop held."""
+        self._earlier = tuple(earlier)
         self._call_ids = 0
         self._sent: dict[int, _Sent] = {}
         self._started = 0.0
+        self.verdict: Verdict | None = None
+        """What the tries came to, where the answer policy allows more than the last reply."""
 
     async def run(self) -> Ending:
         """Drive the conversation to its end.
@@ -169,7 +146,11 @@ class TaskOrchestrator:
         self._header()
         self.lifecycle.start()
         try:
-            ending = await self._loop()
+            if self._config.answer.active:
+                tries = TryLoop(self, log=self._log, emit=self._emit, earlier=self._earlier)
+                ending = await tries.run()
+            else:
+                ending = await self.main_loop() or Ending.done("answer_skipped")
         except TraceError:
             raise
         except BaseException as problem:  # a border: whatever broke, the trace gets its end
@@ -181,9 +162,27 @@ class TaskOrchestrator:
 
     # The loop --------------------------------------------------------------------------------
 
-    async def _loop(self) -> Ending:
-        result = self._log.record(self.runtime.initialize_conversation(self.task.prompt))
+    async def main_loop(
+        self, text: str | None = None, *, stops_forced: Callable[[], bool] | None = None
+    ) -> Ending | None:
+        """Drive the conversation until it ends.
+
+        Args:
+            text: First user message of another try; None begins the first.
+            stops_forced: Says whether to leave where the final answer would be forced.
+
+        Returns:
+            How it ended, or None if it waits for the final answer.
+        """
+        if text is None:
+            result = self._log.record(self.runtime.initialize_conversation(self.task.prompt))
+        else:
+            result = self._log.record(self.runtime.begin_try(text))
+            self._tools = self._new_tools()
+        self.intermediate = []
         for _ in range(self._limit):
+            if result.stage is Stage.FORCE_FINAL and stops_forced is not None and stops_forced():
+                return None
             if result.action is StepAction.DONE:
                 return Ending.done(result.done_reason or "assistant_final_answer")
             step = (
@@ -197,48 +196,81 @@ class TaskOrchestrator:
         return Ending.failed("terminated_loop_safety_limit", f"{self._limit} rounds without an end")
 
     async def _call_model(self) -> ConversationStepResult | Ending:
+        try:
+            if await self._keeper.shorten():
+                self._tools.forget()
+            view = self.runtime.visible
+            reply = await self.request("main_loop", view, sampling=self._config.sampling)
+        except ModelError as error:
+            return self._after_error(error)
+        observed = self._observe(view, reply)
+        message = self.message_of(reply)
+        if self._config.answer.active and (held := self.recipe.find_answer(reply.text).answer):
+            self.intermediate.append(held)
+        result = self.runtime.apply_assistant_message(message, reply.finish_reason)
+        return self._log.record(result, observed_tokens=observed)
+
+    async def request(
+        self,
+        purpose: str,
+        messages: Sequence[Message],
+        *,
+        sampling: Sampling,
+        once: bool = False,
+    ) -> ModelReply:
+        """Call the model; the one place from which a run does.
+
+        Args:
+            purpose: What for.
+            messages: What it is shown, before the context policy.
+            sampling: How it is asked.
+            once: No request is repeated: whoever asks decides what follows an error.
+
+        Raises:
+            ModelError: It did not reply.
+        """
         if self.lifecycle.phase is StepPhase.THINKING:
             self.lifecycle.rethink()
         else:
             self.lifecycle.think()
-        view = self.runtime.visible
         request = ModelRequest(
-            messages=render(view, self._config),
+            messages=render(messages, self._config),
             tools=self._specs,
-            sampling=self._config.sampling,
-            draw=self._draw("main_loop"),
+            sampling=sampling,
+            purpose=purpose,
+            draw=self._draw(purpose),
         )
-        call, self._calls = self._calls, self._calls + 1
+        self.calls += 1
         try:
-            reply = await call_model(
+            return await call_model(
                 self.model,
                 request,
-                retry=self._config.retry,
+                retry=self._config.retry.once() if once else self._config.retry,
                 emit=self._emit,
-                call=call,
+                call=self.calls - 1,
                 step=self._log.next_step,
                 estimated=self.runtime.estimate(),
                 estimator=self.runtime.estimator_method,
                 meter=self._meter,
             )
-        except ModelError as error:
+        finally:
             self.lifecycle.model_returned()
-            return self._after_error(error)
-        self.lifecycle.model_returned()
-        observed = self._observe(view, reply)
-        result = self.runtime.apply_assistant_message(self._message(reply), reply.finish_reason)
-        return self._log.record(result, observed_tokens=observed)
 
     def _observe(self, view: Any, reply: ModelReply) -> int | None:
         usage = reply.usage
         if usage is None or usage.estimated or not usage.input_tokens:
             return None
-        if changes_view(self._config):
+        if omits_results(self._config):
             return None  # what was counted is not the visible list
         told = self.runtime.record_observed_prompt_tokens(view, usage.input_tokens)
         return usage.input_tokens if told else None
 
-    def _message(self, reply: ModelReply) -> Message:
+    def now(self) -> float:
+        """Seconds of the run's clock."""
+        return self._clock()
+
+    def message_of(self, reply: ModelReply) -> Message:
+        """The reply as a message, its calls under ids of the run."""
         calls = []
         for call in reply.tool_calls:
             self._call_ids += 1
@@ -282,7 +314,7 @@ class TaskOrchestrator:
         view = self.runtime.visible
         sent = self._sent.setdefault(view.key, _Sent(view))
         sent.times += 1
-        return f"{self.identity.draw_key(self.task)}:{purpose}:{sent.times}"
+        return f"{self.identity.draw_key(self.task)}:{purpose.partition('/')[0]}:{sent.times}"
 
     # Beginning and end -----------------------------------------------------------------------
 
@@ -318,7 +350,11 @@ class TaskOrchestrator:
             steps=self._log.next_step,
             turns=self.runtime.turn_idx,
             seconds=self._clock() - self._started,
+            verdict=self.verdict,
         )
+        if event.status == "COMPLETED" and self.lifecycle.phase is None:
+            self.lifecycle.think()  # an earlier life had the answer: nothing was left to ask
+            self.lifecycle.model_returned()
         if event.status == "COMPLETED":
             self.lifecycle.complete(event.answer or output)
         else:

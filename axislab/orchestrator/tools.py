@@ -6,6 +6,7 @@ cannot leave earlier calls run and recorded in a turn that is then hidden.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 
 from axislab.config import AgentConfig
@@ -43,6 +44,10 @@ class ToolTurn:
         self._answered: dict[str, int] = {}
         self._results = 0
 
+    def forget(self) -> None:
+        """Take no query for answered: the results are out of sight."""
+        self._answered.clear()
+
     async def run(self, calls: Sequence[ToolCall]) -> ConversationStepResult | Ending:
         """Run the calls and hand their results to the conversation, or hide the turn."""
         prepared = [self._session.prepare(call) for call in calls]
@@ -73,15 +78,29 @@ class ToolTurn:
             if undone is not None:
                 return self._log.record(undone)
         self._remember(prepared, came.results)
+        if self._recovery.on_bad_result == "rollback" and self._any_bad(came.results):
+            undone = self._runtime.rollback_assistant_tool_calls(RollbackReason.TOOL_ERROR)
+            if undone is not None:
+                return self._log.record(undone)
         result = self._runtime.apply_batch_tool_messages(
             [r.to_message() for r in came.results],
             tools_exhausted=came.exhausted,
             rejected_ids=came.rejected_ids,
         )
-        reset = self._recovery.reset_after_success and came.any_success
+        reset = self._recovery.reset_after_any_turn or (
+            self._recovery.reset_after_success and came.any_success
+        )
         if reset:
             self._runtime.reset_rollback_counter()
         return self._log.record(result, counter_reset=reset)
+
+    def _any_bad(self, results: Sequence[ToolResult]) -> bool:
+        recovery = self._recovery
+        return any(
+            result.content.startswith(recovery.bad_result_prefixes)
+            or _is_empty_search(result.content, recovery.empty_result_keys)
+            for result in results
+        )
 
     def _duplicates(self, prepared: Sequence[PreparedCall]) -> dict[str, str]:
         """Call id to query, of the calls whose query was answered before or stands twice."""
@@ -138,3 +157,14 @@ class ToolTurn:
                 duplicate=result.call_id in duplicates,
             )
         )
+
+
+def _is_empty_search(content: str, keys: Sequence[str]) -> bool:
+    """A JSON object with one of these keys, and nothing in the list under it."""
+    if not keys or not content.lstrip().startswith("{"):
+        return False
+    try:
+        data = json.loads(content)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(data, dict) and any(key in data and data[key] == [] for key in keys)

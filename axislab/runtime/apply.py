@@ -53,7 +53,7 @@ def decision(context: Context, draft: Draft, turn: Turn, made: Decision) -> Info
 def check_turns(context: Context, draft: Draft) -> Info:
     """Force the final answer if the next turn is the last one allowed."""
     limit = context.max_turns
-    if limit is None or draft.turn_idx + 1 < limit:
+    if limit is None or draft.turn_idx - draft.turn_base + 1 < limit:
         return {}
     return force_final(context, draft, FinalizationTrigger.TURN_LIMIT)
 
@@ -171,6 +171,16 @@ def after_error(context: Context, draft: Draft, error: Mapping[str, Json] | None
         }
     count = latest_exchange(draft) if _may_hide(draft) else 0
     return finalize_for_context(context, draft, record, count=count)
+
+
+def hide_newest(draft: Draft, count: int, reason: str) -> Info:
+    """Hide visible messages from the end; replies among them do not count as turns."""
+    if not count:
+        return {}
+    visible = draft.transcript.visible
+    draft.turn_idx -= sum(m.role is Role.ASSISTANT for m in visible[len(visible) - count :])
+    draft.mark(Rollback(count, reason))
+    return {"rollback_message_count": count, "rollback_reason": reason}
 
 
 def roll_back_exchange(context: Context, draft: Draft, reason: str) -> Info | None:

@@ -27,7 +27,7 @@ from axislab.runtime.decisions import (
     explain,
 )
 from axislab.runtime.info import ConversationStepResult
-from axislab.runtime.markers import Marker
+from axislab.runtime.markers import DiscardAll, Marker
 from axislab.runtime.prompts import render_task
 from axislab.runtime.stages import (
     REOPENABLE,
@@ -36,6 +36,10 @@ from axislab.runtime.stages import (
 )
 from axislab.runtime.stages import ConversationStage as Stage
 from axislab.runtime.state import Draft
+from axislab.runtime.transcript import task_prefix
+
+FINAL_ANSWER = "final_answer"
+"""Why the answer stage hides messages."""
 
 
 class ConversationRuntime(Conversation):
@@ -240,6 +244,83 @@ class ConversationRuntime(Conversation):
         draft.trigger, draft.force_prompted = None, False
         return self._commit("reopen", draft, {})
 
+    # The answer stage and further tries --------------------------------------------------------
+
+    def adopt(self, messages: Sequence[Message]) -> None:
+        """Take over a list of messages as it stands: for an answer stage without a main loop.
+
+        Raises:
+            OperationRefused: The conversation has begun.
+        """
+        if self._state.transcript.full_count:
+            raise OperationRefused("a conversation that has begun cannot adopt another's messages")
+        draft = Draft(self._state)
+        for message in messages:
+            draft.append(message)
+        if messages:
+            draft.reopen(Stage.COMPLETED)
+        self._state = draft.state()
+
+    def ask_for_answer(
+        self, prompt: str | None = None, *, hide: int = 0, reason: str = FINAL_ANSWER
+    ) -> ConversationStepResult:
+        """Wait for the final answer, whatever came before: a conversation that ended goes on.
+
+        Args:
+            prompt: Appended as a user message; None asks again with what is there.
+            hide: Newest visible messages to hide first: replies that gave no answer.
+            reason: Why, for the marker.
+
+        Raises:
+            OperationRefused: It would hide the task, or leave tool calls without their results.
+        """
+        self._require_hidable(hide)
+        if self._state.pending and not hide:
+            raise OperationRefused("tool calls are pending: hide the message that makes them")
+        draft = Draft(self._state)
+        info = apply.hide_newest(draft, hide, reason)
+        if prompt is not None:
+            draft.append(Message.user(prompt))
+        draft.reopen(Stage.FORCE_FINAL)
+        draft.pending, draft.force_prompted = (), draft.force_prompted or prompt is not None
+        return self._commit("ask_for_answer", draft, info)
+
+    def withdraw_answer(
+        self, *, hide: int = 1, reason: str = FINAL_ANSWER
+    ) -> ConversationStepResult:
+        """Hide the newest messages of a conversation that has ended; it stays ended.
+
+        Raises:
+            OperationRefused: It has not ended, or that would hide the task.
+        """
+        if self.action is not StepAction.DONE:
+            raise OperationRefused(f"nothing can be withdrawn in stage {self._state.stage!s}")
+        self._require_hidable(hide)
+        draft = Draft(self._state)
+        info = apply.hide_newest(draft, hide, reason)
+        return self._commit("withdraw_answer", draft, info)
+
+    def begin_try(self, text: str) -> ConversationStepResult:
+        """Start over on the task: all but the system message is hidden, the turn limit is fresh.
+
+        Args:
+            text: The first user message of the new try.
+
+        Raises:
+            OperationRefused: The conversation has not begun.
+        """
+        if not self._state.transcript.full_count:
+            raise OperationRefused("the first try begins with initialize_conversation()")
+        kept = sum(m.role is Role.SYSTEM for m in self._state.transcript.visible)
+        draft = Draft(self._state)
+        draft.mark(DiscardAll(kept))
+        draft.append(Message.user(text))
+        draft.reopen()
+        draft.pending, draft.rollbacks, draft.reprompts = (), 0, 0
+        draft.trigger, draft.force_prompted = None, False
+        draft.turn_base = draft.turn_idx
+        return self._commit("begin_try", draft, apply.check_turns(self._context, draft))
+
     # Inside ----------------------------------------------------------------------------------
 
     def _require_call_model(self, what: str) -> None:
@@ -248,6 +329,11 @@ class ConversationRuntime(Conversation):
                 f"{what} is possible only while a reply is awaited, not in stage "
                 f"{self._state.stage!s}"
             )
+
+    def _require_hidable(self, count: int) -> None:
+        visible = self._state.transcript.visible
+        if not 0 <= count <= len(visible) - task_prefix(visible):
+            raise OperationRefused(f"hiding {count} of {len(visible)} messages would hide the task")
 
     def _receive(self, message: Message, finish_reason: str | None) -> tuple[Draft, Turn]:
         if message.role is not Role.ASSISTANT:

@@ -161,6 +161,15 @@ A reopening after a discard goes back to the initial stage by a rule of its own 
 REOPENABLE = frozenset(s for s, a in STAGE_TO_ACTION.items() if a is not StepAction.DONE)
 """Stages that `reopen_after_context_reset` may leave (D10): initialised and unfinished."""
 
+REOPENS = MappingProxyType(
+    {
+        "reopen": _S.INITIAL_USER,
+        "begin_try": _S.INITIAL_USER,
+        "ask_for_answer": _S.FORCE_FINAL,
+    }
+)
+"""Operations that go to a waiting stage by a rule of their own, and that stage."""
+
 
 def check_move(source: ConversationStage, target: ConversationStage) -> None:
     """Refuse a move the table does not have.

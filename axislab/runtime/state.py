@@ -18,6 +18,8 @@ class State:
     transcript: Transcript
     stage: ConversationStage = ConversationStage.NOT_INITIALIZED
     turn_idx: int = 0
+    turn_base: int = 0
+    """Turns before the current try; the turn limit is that of one try."""
     pending: tuple[ToolCall, ...] = ()
     received_in: ConversationStage = ConversationStage.INITIAL_USER
     """Stage the newest assistant message was received in."""
@@ -40,6 +42,7 @@ class Draft:
         self.transcript = state.transcript
         self.stage = state.stage
         self.turn_idx = state.turn_idx
+        self.turn_base = state.turn_base
         self.pending = state.pending
         self.received_in = state.received_in
         self.rollbacks = state.rollbacks
@@ -57,6 +60,7 @@ class Draft:
             self.transcript,
             self.stage,
             self.turn_idx,
+            self.turn_base,
             self.pending,
             self.received_in,
             self.rollbacks,
@@ -73,10 +77,10 @@ class Draft:
             self.path.append(stage)
             self.stage = stage
 
-    def reopen(self) -> None:
-        """Go back to the initial stage, as only a reopening after a discard does."""
-        self.path.append(ConversationStage.INITIAL_USER)
-        self.stage = ConversationStage.INITIAL_USER
+    def reopen(self, stage: ConversationStage = ConversationStage.INITIAL_USER) -> None:
+        """Go to a waiting stage from any other, as only the operations of `REOPENS` do."""
+        self.path.append(stage)
+        self.stage = stage
 
     def append(self, message: Message) -> None:
         """Append a message; a marker takes effect, also on what the calibration knows."""

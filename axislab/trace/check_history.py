@@ -12,6 +12,7 @@ from axislab.messages import Message, Role
 from axislab.runtime.markers import Compaction, Rollback, parse_marker
 from axislab.runtime.stages import (
     REOPENABLE,
+    REOPENS,
     STAGE_TO_ACTION,
     VALID_STAGE_TRANSITION,
     ConversationStage,
@@ -167,10 +168,10 @@ class HistoryCheck:
             wrong = f"step {record.data['step']} starts in {path[0]}, the one before ended in "
             self._found.problem(line, "stage_joint", wrong + self._stage)
         for source, target in pairwise(path):
-            reopened = operation == "reopen" and source in REOPENABLE
-            if (source, target) not in VALID_STAGE_TRANSITION and not (
-                reopened and target == ConversationStage.INITIAL_USER
-            ):
+            reopened = REOPENS.get(operation) == target and (
+                operation != "reopen" or source in REOPENABLE
+            )
+            if (source, target) not in VALID_STAGE_TRANSITION and not reopened:
                 self._found.problem(line, "stage_move", f"no move from {source} to {target}")
 
     def _check_ends(self, line: int, record: Record) -> None:

@@ -136,7 +136,7 @@ class _Tape:
         self.finish_reasons = {
             row.data["step"]: row.data.get("finish_reason")
             for row in trace.of(ModelRequested.kind)
-            if row.data["outcome"] == "ok" and row.data["purpose"] == "main_loop"
+            if row.data["outcome"] == "ok" and _is_reply(row.data["purpose"])
         }
         self.rejected = frozenset(
             row.data["call_id"]
@@ -146,6 +146,11 @@ class _Tape:
 
     def messages(self, step: Mapping[str, Any]) -> tuple[Message, ...]:
         return self.trace.messages_at(step["step"])
+
+
+def _is_reply(purpose: str) -> bool:
+    """The reply to it became a message; those of side questions do not."""
+    return purpose == "main_loop" or purpose.startswith("final_answer")
 
 
 def _replay_step(runtime: ConversationRuntime, tape: _Tape, record: Record) -> Difference | None:
@@ -279,6 +284,31 @@ def _reopen(
     return runtime.reopen_after_context_reset()
 
 
+def _ask_for_answer(
+    runtime: ConversationRuntime, tape: _Tape, step: Mapping[str, Any]
+) -> ConversationStepResult:
+    prompt = next((m.text for m in tape.messages(step) if m.role is Role.USER), None)
+    return runtime.ask_for_answer(
+        prompt,
+        hide=step.get("rollback_message_count") or 0,
+        reason=step.get("rollback_reason") or "",
+    )
+
+
+def _withdraw_answer(
+    runtime: ConversationRuntime, tape: _Tape, step: Mapping[str, Any]
+) -> ConversationStepResult:
+    return runtime.withdraw_answer(
+        hide=step.get("rollback_message_count") or 0, reason=step.get("rollback_reason") or ""
+    )
+
+
+def _begin_try(
+    runtime: ConversationRuntime, tape: _Tape, step: Mapping[str, Any]
+) -> ConversationStepResult:
+    return runtime.begin_try(next(m.text for m in tape.messages(step) if m.role is Role.USER))
+
+
 _Operation = Callable[
     [ConversationRuntime, _Tape, Mapping[str, Any]], ConversationStepResult | None
 ]
@@ -292,4 +322,7 @@ _OPERATIONS: dict[str, _Operation] = {
     "force_finalize_after_error": _after_error,
     "marker": _marker,
     "reopen": _reopen,
+    "ask_for_answer": _ask_for_answer,
+    "withdraw_answer": _withdraw_answer,
+    "begin_try": _begin_try,
 }

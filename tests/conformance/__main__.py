@@ -7,9 +7,9 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from tests.conformance import axis, boxed, tools
+from tests.conformance import answers, axis, boxed, tools
 
-ADAPTERS = (axis, tools, boxed)
+ADAPTERS = (answers, axis, tools, boxed)
 
 
 def cases(path: Path) -> Iterator[tuple[str, Callable[[], str | None]]]:
@@ -18,7 +18,7 @@ def cases(path: Path) -> Iterator[tuple[str, Callable[[], str | None]]]:
     for adapter in ADAPTERS:
         if adapter.accepts(data):
             return adapter.cases(data)
-    raise SystemExit(f"{path}: not a case file of a known format (axis, tool or boxed)")
+    raise SystemExit(f"{path}: not a case file of a known format (axis, tool, answer or boxed)")
 
 
 def main(arguments: list[str]) -> int:

@@ -8,6 +8,7 @@ from pathlib import Path
 from random import Random
 
 from axislab.events import (
+    AnswerTried,
     Event,
     MessageAppended,
     ModelRequested,
@@ -170,7 +171,12 @@ class Story:
         self.step("initialize", path, [*first, Message.user("What is the capital of Osk?")])
 
     def finish(self, *, status: str = "COMPLETED", **fields: object) -> None:
-        """The last event."""
+        """The last event, after the answer stage has looked at the last reply."""
+        self.say(
+            AnswerTried(
+                try_number=0, number=1, of=1, purpose="main_loop", outcome="ok", step=self.steps
+            )
+        )
         self.say(
             RunFinished(
                 status=status,

@@ -14,6 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from axislab.errors import DataError
+from axislab.frames.answers import answers_df
+from axislab.frames.attempts import attempts_df
 from axislab.frames.budgets import budgets_df
 from axislab.frames.catalogue import TABLES, columns, knobs
 from axislab.frames.messages import messages_df
@@ -43,6 +45,8 @@ FRAMES = {
     "rollbacks": rollbacks_df,
     "budgets": budgets_df,
     "tools": tools_df,
+    "answers": answers_df,
+    "attempts": attempts_df,
 }
 each_frame = pytest.mark.parametrize("name", FRAMES)
 
