@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache, cached_property
 from importlib.metadata import PackageNotFoundError, version
@@ -27,7 +27,17 @@ from axislab.study.peeking import Decider
 from axislab.study.plan import Pair
 from axislab.study.study import Study, book_of
 from axislab.tasks import Task, TaskLike, TaskSet
-from axislab.work import Asked, Work, account_of, now, take_up, used_up
+from axislab.work import (
+    Asked,
+    Work,
+    account_of,
+    now,
+    shared_groups,
+    sharer,
+    take_up,
+    tape_of,
+    used_up,
+)
 
 FREE: Final = frozenset(
     {"ollama", "ollama_chat", "hosted_vllm", "vllm", "lm_studio", "llamafile", "xinference"}
@@ -55,6 +65,7 @@ class Comparisons(Accounts):
             folder: Path | None = None,
             cache: ReplyCache | None = None,
             ceiling: Account | None = None,
+            wrap: Callable[[ChatModel], ChatModel] | None = None,
         ) -> tuple[TaskOrchestrator, LiveTrace]: ...
 
         def _identity(
@@ -82,6 +93,7 @@ class Comparisons(Accounts):
         seed: int | None = None,
         concurrency: int | None = None,
         budget: Mapping[str, Any] | None = None,
+        prefix: Literal["auto", "separate"] = "auto",
         stop_when: Literal["decided"] | None = None,
         new: bool = False,
         progress: bool = True,
@@ -104,6 +116,9 @@ class Comparisons(Accounts):
             concurrency: Runs at once, instead of the Lab's.
             budget: `{"tokens": 200_000}`, `{"usd": 1.5}` or both, for the whole study: what it
                 used before counts. Runs that find no room are set aside.
+            prefix: "auto" makes one main loop a task and repeat for arms that differ only from the
+                answer stage on, and each goes its own way from there: `study.shared` says which
+                do, `study.saving` what that saved. "separate" makes every arm's own.
             stop_when: "decided" starts no more once every contrast is decided, by confidence
                 sequences that hold however often one looks.
             new: Begin another study of that name, in a folder with a number.
@@ -137,6 +152,7 @@ class Comparisons(Accounts):
             seed=seed,
             concurrency=concurrency,
             budget=budget,
+            prefix=prefix,
             stop_when=stop_when,
             new=new,
         )
@@ -167,6 +183,7 @@ class Comparisons(Accounts):
         seed: int | None = None,
         concurrency: int | None = None,
         budget: Mapping[str, Any] | None = None,
+        prefix: str = "auto",
         stop_when: str | None = None,
         new: bool = False,
     ) -> Asked:
@@ -177,6 +194,8 @@ class Comparisons(Accounts):
         asked = several_tasks(tasks)
         task_set = tasks if isinstance(tasks, TaskSet) else TaskSet(asked)
         identity = self._identity("check", seed=seed, arm=first, study=check_name(name))
+        if prefix not in ("auto", "separate"):
+            raise ConfigError(f"prefix={prefix!r}: give 'auto' or 'separate'")
         if stop_when not in (None, "decided"):
             raise ConfigError(f"stop_when={stop_when!r}: give 'decided', or nothing")
         if stop_when is not None and not any(task.answers for task in task_set):
@@ -194,6 +213,7 @@ class Comparisons(Accounts):
             seed=identity.seed,
             coupling=self.coupling,
             baseline=first,
+            shared=shared_groups(arms) if prefix == "auto" else (),
             created=now(),
         )
         return Asked(
@@ -267,17 +287,22 @@ class Comparisons(Accounts):
         account = account_of(asked.budget, work)
         cache = self._study_cache(asked.arms.values())
 
+        tape = tape_of(work)
+
         def begin(pair: Pair, run_id: str) -> Begun:
+            task = asked.tasks[pair.task_id]
+            identity = self._identity(
+                run_id,
+                seed=work.manifest.seed,
+                repeat=pair.repeat,
+                arm=pair.arm,
+                study=work.manifest.label,
+            )
             orchestrator, live = self._prepare(
                 asked.arms[pair.arm],
-                asked.tasks[pair.task_id],
-                self._identity(
-                    run_id,
-                    seed=work.manifest.seed,
-                    repeat=pair.repeat,
-                    arm=pair.arm,
-                    study=work.manifest.label,
-                ),
+                task,
+                identity,
+                wrap=sharer(work.manifest, tape, identity, task),
                 folder=work.shelf.folder,
                 cache=cache,
                 ceiling=account,

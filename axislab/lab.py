@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from difflib import get_close_matches
 from itertools import product
@@ -320,6 +320,7 @@ class Lab(Comparisons):
         folder: Path | None = None,
         cache: ReplyCache | None = None,
         ceiling: Account | None = None,
+        wrap: Callable[[ChatModel], ChatModel] | None = None,
     ) -> tuple[TaskOrchestrator, LiveTrace]:
         model = self._model_of(recipe)
         meter = Meter(self._ledger, model, own=ceiling)
@@ -328,11 +329,12 @@ class Lab(Comparisons):
             path = trace_path(where, identity.run_id)
             recorder = TraceRecorder(path, durability=self.durability)
         live = LiveTrace(recorder)
+        asked = with_cache(model, cache or self.cache)
         try:
             orchestrator = TaskOrchestrator(
                 recipe,
                 task,
-                model=with_cache(model, cache or self.cache),
+                model=asked if wrap is None else wrap(asked),
                 identity=identity,
                 emit=live.emit,
                 meter=meter,

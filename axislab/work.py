@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -10,13 +10,17 @@ from typing import Any
 from axislab.accounts import ceiling
 from axislab.drive import Driver
 from axislab.models.account import Account
+from axislab.models.base import ChatModel
+from axislab.models.prefix import SharedPrefix, Tape
+from axislab.orchestrator.identity import RunIdentity
+from axislab.orchestrator.prefix import differing_fields, same_main_loop
 from axislab.recipe import Recipe
 from axislab.study.book import Book
 from axislab.study.library import check_same
 from axislab.study.manifest import Manifest, Session
 from axislab.study.shelf import Shelf
 from axislab.study.study import Study
-from axislab.tasks import TaskSet
+from axislab.tasks import Task, TaskSet
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,6 +107,43 @@ def used_up(account: Account | None, work: Work) -> bool:
         return True
     last = work.manifest.sessions[-1:]
     return any(s.ended_by == "budget" and s.budget == work.asked.budget for s in last)
+
+
+def shared_groups(arms: Mapping[str, Recipe]) -> tuple[tuple[str, ...], ...]:
+    """Arms that differ only from the answer stage on, two or more in a group.
+
+    Arms that do not differ at all are no group: what is compared is then chance itself, and a
+    shared main loop would leave none of it.
+    """
+    groups: list[list[str]] = []
+    for name, recipe in arms.items():
+        for group in groups:
+            others = [arms[other] for other in group]
+            if same_main_loop([*others, recipe]) and all(
+                set(differing_fields(other, recipe)) - {"name"} for other in others
+            ):
+                group.append(name)
+                break
+        else:
+            groups.append([name])
+    return tuple(tuple(group) for group in groups if len(group) > 1)
+
+
+def tape_of(work: Work) -> Tape | None:
+    """Where the main loops that arms of a study share are kept; None if none do."""
+    return work.shelf.tape if work.manifest.shared else None
+
+
+def sharer(
+    manifest: Manifest, tape: Tape | None, identity: RunIdentity, task: Task
+) -> Callable[[ChatModel], ChatModel] | None:
+    """What makes the model of a run share its main loop; None for an arm that does not."""
+    group = next((g for g in manifest.shared if identity.arm in g), None)
+    if group is None or tape is None:
+        return None
+    name = "\x1f".join(group)
+    draw = replace(identity, arm=f"shared by {name}").draw_key(task)
+    return lambda model: SharedPrefix(model, tape, group=name, draw=draw)
 
 
 def now() -> str:

@@ -84,6 +84,8 @@ class Manifest:
     seed: int
     coupling: str
     baseline: str
+    shared: tuple[tuple[str, ...], ...]
+    """Arms that share one main loop a task and repeat, group by group."""
     created: str
     sessions: tuple[Session, ...] = ()
 
@@ -119,6 +121,7 @@ class Manifest:
             if schema != SCHEMA:
                 raise ValueError(f"schema {schema!r}, and this axislab knows {SCHEMA}: update it")
             data["arms"] = tuple(ArmEntry(**arm) for arm in data["arms"])
+            data["shared"] = tuple(tuple(group) for group in data["shared"])
             data["sessions"] = tuple(Session(**session) for session in data["sessions"])
             return cls(**data)
         except (AttributeError, KeyError, TypeError, ValueError) as problem:
@@ -150,6 +153,8 @@ def differences(old: Manifest, new: Manifest) -> list[Difference]:
         if was != is_now:
             what = "axislab version" if field == "version" else field
             found.append(Difference(what, _short(was), _short(is_now)))
+    if {*map(frozenset, old.shared)} != {*map(frozenset, new.shared)}:
+        found.append(Difference("arms with a shared prefix", str(old.shared), str(new.shared)))
     if new.repeats < old.repeats:
         found.append(Difference("repeats", str(old.repeats), str(new.repeats)))
     return found

@@ -8,6 +8,7 @@ from typing import Any
 
 from axislab.events import ModelRequested
 from axislab.messages import Role
+from axislab.models.prefix import MARK
 from axislab.runtime.markers import Rollback, parse_marker
 from axislab.runtime.refusals import even, find_refusals
 from axislab.trace.run import Run
@@ -48,6 +49,12 @@ class Outcome:
     requests: int
     cached_requests: int
     """Those that the reply cache answered."""
+    shared_requests: int
+    """Those of a main loop that arms share."""
+    shared_tokens: int | None
+    """Tokens of those, whoever sent them."""
+    given_requests: int
+    """Those of them that another arm sent."""
     input_tokens: int | None
     """Tokens the run needed, those of the reply cache included; so the other two."""
     output_tokens: int | None
@@ -58,6 +65,7 @@ class Outcome:
     spent_usd: float | None
     cost_missing: str | None
     seconds: float | None
+    """What the run would have taken without cache and sharing."""
     error: str | None
     request_ids: tuple[str, ...]
     """Of the provider; none of a simulated model, whose ids begin anew in every process."""
@@ -75,8 +83,9 @@ class Outcome:
 def outcome_of(run: Run) -> Outcome:
     """The figures of a run that is over."""
     rows = [record.data for record in run.trace.of(ModelRequested.kind)]
+    shared = [row for row in rows if _is_shared(row)]
+    given = sum(bool(row.get("cached")) for row in shared)
     usage, saved = run.usage, run.saved_usage
-    cached = run.cached_requests
     spent = run.cost_usd
     cost = _sum(spent, run.saved_usd)
     why = next((row["cost_missing"] for row in rows if row.get("cost_missing")), None)
@@ -94,14 +103,17 @@ def outcome_of(run: Run) -> Outcome:
         turns=run.turns,
         rollbacks=sum(isinstance(parse_marker(m), Rollback) for m in run.messages),
         requests=len(rows),
-        cached_requests=cached,
+        cached_requests=run.cached_requests - given,
+        shared_requests=len(shared),
+        shared_tokens=_tokens_of(shared),
+        given_requests=given,
         input_tokens=_total(usage.input_tokens, saved.input_tokens),
         output_tokens=_total(usage.output_tokens, saved.output_tokens),
         cached_tokens=_total(usage.cached_tokens, saved.cached_tokens),
         cost_usd=cost,
         spent_usd=spent,
         cost_missing=None if cost is not None else why or _NO_COST,
-        seconds=run.seconds,
+        seconds=_seconds(run, rows),
         error=run.error,
         request_ids=() if run.simulated else _named(rows, "request_id"),
         cache_keys=_named(rows, "cache_key"),
@@ -158,6 +170,25 @@ def _sum(one: float | None, other: float | None) -> float | None:
 
 def _total(one: int | None, other: int | None) -> int | None:
     return None if one is None or other is None else one + other
+
+
+def _is_shared(row: Mapping[str, Any]) -> bool:
+    return str(row.get("cache_key") or "").startswith(MARK)
+
+
+def _tokens_of(rows: Sequence[Mapping[str, Any]]) -> int | None:
+    given = [(row.get("input_tokens"), row.get("output_tokens")) for row in rows]
+    if any(tokens is None for pair in given for tokens in pair):
+        return None
+    return sum(tokens or 0 for pair in given for tokens in pair)
+
+
+def _seconds(run: Run, rows: Sequence[Mapping[str, Any]]) -> float | None:
+    if run.seconds is None:
+        return None
+    cached = [row for row in rows if row.get("cached")]
+    saved = sum((row.get("saved_seconds") or 0.0) - (row.get("latency") or 0.0) for row in cached)
+    return max(run.seconds + saved, 0.0) if cached else run.seconds
 
 
 def _named(rows: Sequence[Mapping[str, Any]], key: str) -> tuple[str, ...]:

@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Protocol
 
 from axislab.errors import DataError, TraceError, TraceLocked
+from axislab.models.prefix import FILE as PREFIX_FILE
+from axislab.models.prefix import Tape
 from axislab.study.manifest import Manifest
 from axislab.trace.files import unwritable
 from axislab.trace.lock import LocksUnsupported, try_lock, unlock
@@ -50,6 +52,10 @@ class Shelf(Protocol):
     def keep(self, run: Run) -> None:
         """Take in a run that is over."""
 
+    @property
+    def tape(self) -> Tape:
+        """Where main loops that arms share are kept."""
+
     def lock(self) -> AbstractContextManager[None]:
         """A context in which nobody else runs the study."""
 
@@ -63,6 +69,7 @@ class FolderShelf:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self.tape = Tape(folder / PREFIX_FILE)
 
     @property
     def label(self) -> str:
@@ -169,6 +176,7 @@ class MemoryShelf:
 
     def __init__(self, label: str) -> None:
         self.label = label
+        self.tape = Tape()
         self._manifest: Manifest | None = None
         self._runs: dict[str, Run] = {}
         self._lock = threading.Lock()

@@ -19,6 +19,7 @@ from axislab.study.manifest import Manifest
 from axislab.study.outcomes import Outcome
 from axislab.study.peeking import LEVEL, Peek, peek
 from axislab.study.plan import plan
+from axislab.study.saving import Saving, saving_of
 from axislab.study.shelf import MANIFEST, FolderShelf, Shelf
 from axislab.study.summary import SUMMARY, summary_frame
 from axislab.study.values import Values
@@ -82,6 +83,16 @@ class Study:
     def simulated(self) -> bool:
         """No real language model answered."""
         return self.manifest.simulated
+
+    @property
+    def shared(self) -> tuple[tuple[str, ...], ...]:
+        """Arms that share one main loop a task and repeat, group by group."""
+        return self.manifest.shared
+
+    @property
+    def saving(self) -> Saving:
+        """What shared main loops saved, over the finished pairs."""
+        return saving_of(self.outcomes)
 
     @property
     def complete(self) -> bool:
@@ -237,6 +248,8 @@ class Study:
             parts.append(_ENDED.get(self.ended_by, "it was killed"))
         if broken := len(self.book.broken):
             parts.append(f"{_count(broken, 'run')} set aside")
+        if self.shared:
+            parts.append(f"shared prefix: {self.saving}")
         if self.simulated:
             parts.append("simulated")
         return f"<Study {self.name!r}: {' · '.join(parts)}>"

@@ -53,9 +53,12 @@ SUMMARY: tuple[Field, ...] = (
     Field("rollbacks", "Float64", "Mean rollbacks of a run."),
     Field("requests", "Int64", "Requests, those the reply cache answered included."),
     Field("cached", "Int64", "Requests the reply cache answered: not sent, not paid."),
+    Field("shared_requests", "Int64", "Requests of a main loop that arms share."),
     Field("input_tokens", "Int64", "Needed, cached replies included; NA if one is not known."),
     Field("output_tokens", "Int64", "Likewise."),
     Field("cached_tokens", "Int64", "Input the provider read from its own cache; likewise."),
+    Field("shared_tokens", "Int64", "Tokens of shared requests, in and out, whoever sent them."),
+    Field("own_tokens", "Int64", "Tokens of all others."),
     Field("tokens_per_run", "Float64", "Mean, input and output together."),
     Field("cost_usd", "Float64", "Needed, as if nothing were cached; NA if one is not known."),
     Field("cost_missing", "string", "Why it is NA."),
@@ -134,9 +137,13 @@ def _amounts(mine: Sequence[Outcome]) -> dict[str, object]:
     right = sum(bool(outcome.correct) for outcome in mine)
     cost = _total(mine, lambda o: o.cost_usd)
     tokens = _total(mine, lambda o: o.tokens)
+    shared = _total(mine, lambda o: o.shared_tokens)
     return {
         "requests": sum(o.requests for o in mine),
         "cached": sum(o.cached_requests for o in mine),
+        "shared_requests": sum(o.shared_requests for o in mine),
+        "shared_tokens": shared,
+        "own_tokens": None if tokens is None or shared is None else tokens - shared,
         "input_tokens": _total(mine, lambda o: o.input_tokens),
         "output_tokens": _total(mine, lambda o: o.output_tokens),
         "cached_tokens": _total(mine, lambda o: o.cached_tokens),
