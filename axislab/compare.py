@@ -23,7 +23,6 @@ from axislab.recipe import Recipe
 from axislab.running import Handle
 from axislab.study.library import Library, check_name
 from axislab.study.manifest import ArmEntry, Manifest, task_digests
-from axislab.study.peeking import Decider
 from axislab.study.plan import Pair
 from axislab.study.study import Study, book_of
 from axislab.tasks import Task, TaskLike, TaskSet
@@ -311,6 +310,8 @@ class Comparisons(Accounts):
 
         decided = None
         if asked.stop_when == "decided":
+            from axislab.study.peeking import Decider  # with scipy, which takes a while to load
+
             made = work.manifest
             decided = Decider(work.book, made.blocks, baseline=made.baseline, arms=made.arm_names)
         driver = Driver(work.book, work.shelf, begin=begin, at_once=asked.at_once, decided=decided)

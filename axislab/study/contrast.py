@@ -11,46 +11,12 @@ from axislab.stats.multiple import Correction, adjust
 from axislab.stats.paired import PairedDifference, paired_difference
 from axislab.stats.ratios import PairedRatio, paired_ratio
 from axislab.stats.verdict import ratio_verdict, verdict
-from axislab.study.frame import Field, frame_of
+from axislab.study.columns import CONTRASTS
+from axislab.study.frame import frame_of
 from axislab.study.values import METRICS, Metric, Values, metric_of
 
 if TYPE_CHECKING:
     import pandas as pd
-
-CONTRASTS: tuple[Field, ...] = (
-    Field("arm", "string", "Name of the arm."),
-    Field("minus", "string", "Arm it is held against."),
-    Field("metric", "string", "What the difference is of."),
-    Field("difference", "Float64", "Mean over tasks of arm minus the other; a share, not percent."),
-    Field("ratio", "Float64", "Of amounts (tokens, cost, seconds): arm over the other instead."),
-    Field("low", "Float64", "Lower end of the 95 % interval of either."),
-    Field("high", "Float64", "Upper end."),
-    Field("p", "Float64", "Two-sided p of no difference, by `method`."),
-    Field("p_adjusted", "Float64", "p after the correction for several contrasts."),
-    Field("correction", "string", "holm or fdr; NA with one contrast."),
-    Field("p_exact", "Float64", "McNemar's exact p; NA but for one run a task, right or wrong."),
-    Field("method", "string", "The test behind p."),
-    Field("interval_method", "string", "How the interval was made."),
-    Field("tasks", "Int64", "Tasks that both arms have run: n."),
-    Field("clusters", "Int64", "Clusters they form: then they are n; NA if none."),
-    Field("runs", "Int64", "Counted runs of the arm on them."),
-    Field("runs_minus", "Int64", "Counted runs of the other."),
-    Field("better", "Int64", "Tasks on which the arm is better."),
-    Field("worse", "Int64", "Tasks on which it is worse."),
-    Field("effect_size", "Float64", "Cohen's d_z over tasks."),
-    Field("odds_ratio", "Float64", "better / worse; NA where p_exact is."),
-    Field("detectable", "Float64", "True difference that so many tasks find 4 times in 5."),
-    Field("decisive_n", "Int64", "Tasks that would decide, if the true difference is this one."),
-    Field("tokens_ratio", "Float64", "Tokens of the arm over those of the other."),
-    Field("tokens_low", "Float64", "Lower end of its 95 % interval."),
-    Field("tokens_high", "Float64", "Upper end."),
-    Field("cost_ratio", "Float64", "Cost over cost; NA where no price is known."),
-    Field("cost_low", "Float64", "Lower end of its 95 % interval."),
-    Field("cost_high", "Float64", "Upper end."),
-    Field("copies", "Int64", "Runs of the two arms not counted: copies of others."),
-    Field("verdict", "string", "One sentence."),
-    Field("simulated", "boolean", "No real language model answered."),
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

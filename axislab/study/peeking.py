@@ -13,14 +13,13 @@ from axislab.errors import DataError
 from axislab.stats.sequential import ConfidenceSequence, confidence_sequence, sequential_p
 from axislab.stats.verdict import sequential_verdict
 from axislab.study.book import Book
+from axislab.study.columns import LEVEL
 from axislab.study.outcomes import Outcome
 from axislab.study.plan import Pair
 from axislab.study.values import METRICS, Values, metric_of
 
 if TYPE_CHECKING:
     import pandas as pd
-
-LEVEL = 0.95
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,23 +10,24 @@ from typing import TYPE_CHECKING, Any
 
 from axislab.errors import DataError
 from axislab.paths import user_path
-from axislab.stats.independence import Independence
-from axislab.stats.multiple import Correction
 from axislab.study.book import Book
-from axislab.study.contrast import CONTRASTS, Contrast, contrast_of, contrasts_frame, contrasts_of
+from axislab.study.columns import CONTRASTS, LEVEL, SUMMARY
 from axislab.study.frame import documented
 from axislab.study.manifest import Manifest
 from axislab.study.outcomes import Outcome
-from axislab.study.peeking import LEVEL, Peek, peek
 from axislab.study.plan import plan
 from axislab.study.saving import Saving, saving_of
 from axislab.study.shelf import MANIFEST, FolderShelf, Shelf
-from axislab.study.summary import SUMMARY, summary_frame
-from axislab.study.values import Values
 from axislab.trace.run import Run
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from axislab.stats.independence import Independence
+    from axislab.stats.multiple import Correction
+    from axislab.study.contrast import Contrast
+    from axislab.study.peeking import Peek
+    from axislab.study.values import Values
 
 _ENDED = {
     "complete": "all pairs are finished",
@@ -118,6 +119,8 @@ class Study:
     @cached_property
     def values(self) -> Values:
         """The same as statistics take it: tasks × repeats, copies left out."""
+        from axislab.study.values import Values  # with scipy, which takes a while to load
+
         return Values(
             self.outcomes,
             arms=self.arms,
@@ -162,6 +165,8 @@ class Study:
         runs needed, so that a reply from the cache counts like one that was paid; `cached` and
         `spent_usd` say what was not.
         """
+        from axislab.study.summary import summary_frame
+
         return summary_frame(self.values, baseline=self.baseline)
 
     def contrast(self, arm: str, *, minus: str | None = None, metric: str = "correct") -> Contrast:
@@ -180,6 +185,8 @@ class Study:
         Raises:
             DataError: No such arm or metric.
         """
+        from axislab.study.contrast import contrast_of
+
         other = self.baseline if minus is None else minus
         return contrast_of(self.values, arm, other, metric=metric)
 
@@ -194,6 +201,8 @@ class Study:
             correction: "holm" against even one false claim, "fdr" (Benjamini and Hochberg)
                 against too large a share of them.
         """
+        from axislab.study.contrast import contrasts_frame, contrasts_of
+
         found = contrasts_of(
             self.values, baseline=self.baseline, metric=metric, correction=correction
         )
@@ -220,6 +229,8 @@ class Study:
         Raises:
             DataError: No such arm or metric.
         """
+        from axislab.study.peeking import peek
+
         other = self.baseline if minus is None else minus
         return peek(
             self.values,

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 
 from axislab.stats.intervals import mean_interval
-from axislab.study.frame import Field, frame_of
+from axislab.study.columns import SUMMARY
+from axislab.study.frame import frame_of
 from axislab.study.outcomes import ENDS, Outcome
 from axislab.study.values import METRICS, Values
 
@@ -17,57 +18,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 N = TypeVar("N", int, float)
-
-_SAID = {
-    "answered": "gave an answer of the right form",
-    "format_error": "ended with a reply without one",
-    "refused": "ended with a refusal",
-    "exhausted": "ran out of turns, tokens or context without one",
-    "failed": "were broken by an error",
-}
-
-SUMMARY: tuple[Field, ...] = (
-    Field("arm", "string", "Name of the arm."),
-    Field("baseline", "boolean", "Others are compared with it."),
-    Field("tasks", "Int64", "Tasks with a counted run: n."),
-    Field("clusters", "Int64", "Clusters they form: then they are n; NA if none."),
-    Field("repeats", "Int64", "Runs of each task, as planned."),
-    Field("runs", "Int64", "Counted runs, the denominator of every share below."),
-    Field("planned", "Int64", "Runs of the plan."),
-    Field("copies", "Int64", "Runs not counted: copies of others."),
-    Field("accuracy", "Float64", "Mean over tasks of the share of right runs."),
-    Field("accuracy_low", "Float64", "Lower end of its 95 % interval."),
-    Field("accuracy_high", "Float64", "Upper end."),
-    Field("accuracy_method", "string", "How the interval was made."),
-    Field("judged", "Int64", "Runs whose answer could be judged: the denominator of accuracy."),
-    Field("correct", "Int64", "Right ones."),
-    Field("accuracy_answered", "Float64", "Right ones among the runs that answered."),
-    *(Field(end, "Int64", f"Runs that {_SAID[end]}.") for end in ENDS),
-    *(Field(f"{end}_share", "Float64", "Of `runs`.") for end in ENDS),
-    *(
-        Field(f"{end}_of_unfailed", "Float64", "Of the runs that no error broke.")
-        for end in ENDS[:-1]
-    ),
-    Field("score", "Float64", "Mean score over tasks."),
-    Field("turns", "Float64", "Mean turns of a run."),
-    Field("rollbacks", "Float64", "Mean rollbacks of a run."),
-    Field("requests", "Int64", "Requests, those the reply cache answered included."),
-    Field("cached", "Int64", "Requests the reply cache answered: not sent, not paid."),
-    Field("shared_requests", "Int64", "Requests of a main loop that arms share."),
-    Field("input_tokens", "Int64", "Needed, cached replies included; NA if one is not known."),
-    Field("output_tokens", "Int64", "Likewise."),
-    Field("cached_tokens", "Int64", "Input the provider read from its own cache; likewise."),
-    Field("shared_tokens", "Int64", "Tokens of shared requests, in and out, whoever sent them."),
-    Field("own_tokens", "Int64", "Tokens of all others."),
-    Field("tokens_per_run", "Float64", "Mean, input and output together."),
-    Field("cost_usd", "Float64", "Needed, as if nothing were cached; NA if one is not known."),
-    Field("cost_missing", "string", "Why it is NA."),
-    Field("cost_per_correct", "Float64", "US dollars for each right run; NA without any."),
-    Field("spent_usd", "Float64", "US dollars paid; less than needed where replies were cached."),
-    Field("seconds_median", "Float64", "Median seconds of a run."),
-    Field("seconds_p90", "Float64", "Nine of ten runs took no longer."),
-    Field("simulated", "boolean", "No real language model answered."),
-)  # fmt: skip
 
 
 def summary_frame(values: Values, *, baseline: str) -> pd.DataFrame:
