@@ -86,6 +86,7 @@ if TYPE_CHECKING:
     from axislab.models.simulated import SimulatedModel as SimulatedModel
     from axislab.orchestrator.task import TaskOrchestrator as TaskOrchestrator
     from axislab.plots.budget import plot_token_budget as plot_token_budget
+    from axislab.plots.comparison import plot_comparison as plot_comparison
     from axislab.plots.graph import stage_graph as stage_graph
     from axislab.plots.rollbacks import plot_rollback_reasons as plot_rollback_reasons
     from axislab.plots.stage_graph import plot_stage_graph as plot_stage_graph
@@ -263,6 +264,7 @@ _HOME = {
     "normalized_match": "answers.scorers",
     "notes_tools": "tools.builtin",
     "pairs_df": "study.pairs",
+    "plot_comparison": "plots.comparison",
     "plot_rollback_reasons": "plots.rollbacks",
     "plot_stage_graph": "plots.stage_graph",
     "plot_stage_path": "plots.stage_path",

@@ -180,7 +180,7 @@ def check_independence(frame: pd.DataFrame) -> Independence:
 
 def _text(value: object) -> str | None:
     """A mark as text; None for what frames put where nothing is."""
-    if value is None or value != value or type(value).__name__ in {"NAType", "NaTType"}:
+    if value is None or type(value).__name__ in {"NAType", "NaTType"} or value != value:
         return None
     return str(value) if str(value).strip() else None
 

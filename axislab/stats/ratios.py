@@ -86,7 +86,10 @@ def paired_ratio(
     are those of the bootstrap-t over tasks or clusters (Efron and Tibshirani 1993, ch. 12; Hall
     1988), equal-tailed and symmetric, whichever reaches further, and never inside the delta
     method's own t interval: costs are skewed, and delta with t, or a BCa bootstrap, covers too
-    seldom. p is the larger of the symmetric bootstrap-t's and delta's.
+    seldom. p is the larger of the symmetric bootstrap-t's and delta's, and never below 2^(1-k)
+    with k tasks (clusters) on which the arms differ. No method sees what has not happened yet:
+    where one task in ten costs six times as much, and the arms are otherwise alike, 20 tasks
+    cover 88 % and 100 tasks 92 %.
 
     Args:
         a: Amounts of one arm (tokens, dollars, seconds): one a task, or tasks x repeats; NaN where

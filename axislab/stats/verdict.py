@@ -124,7 +124,13 @@ def _outlook(found: PairedDifference) -> str:
 
 
 def ratio_verdict(
-    found: PairedRatio, *, a: str, b: str, metric: str = "cost", simulated: bool = False
+    found: PairedRatio,
+    *,
+    a: str,
+    b: str,
+    metric: str = "cost",
+    simulated: bool = False,
+    p_adjusted: float | None = None,
 ) -> str:
     """The verdict on a ratio of amounts.
 
@@ -134,17 +140,20 @@ def ratio_verdict(
         b: Name of the arm it is held against.
         metric: What was measured, e.g. "output tokens".
         simulated: No real language model answered.
+        p_adjusted: p after Holm or Benjamini-Hochberg.
     """
     if found.ratio is None or found.low is None or found.high is None or found.p is None:
         why = found.notes[-1] if found.notes else "too few tasks"
         return _said(
             f"Nothing can be said of the {metric} of {a!r} and {b!r}: {why}", simulated=simulated
         )
+    p = found.p if p_adjusted is None else p_adjusted
+    p_said = p_text(p) if p_adjusted is None else f"adjusted {p_text(p)}"
     numbers = (
         f"×{found.ratio:.2f}, {100 * found.level:g} % interval {found.low:.2f} to "
-        f"{found.high:.2f}, {p_text(found.p)}, {_units(found.n, found.clusters)}"
+        f"{found.high:.2f}, {p_said}, {_units(found.n, found.clusters)}"
     )
-    decided = found.p <= 1 - found.level + 1e-12 and not found.low <= 1 <= found.high
+    decided = p <= 1 - found.level + 1e-12 and not found.low <= 1 <= found.high
     if decided:
         way = "more" if found.ratio > 1 else "less"
         sentence = f"{a!r} takes {way} {metric} than {b!r} ({numbers})"

@@ -183,3 +183,10 @@ def test_the_unpaired_z_test_loses_power():
 def test_tango_from_counts_is_the_interval_of_the_pairs():
     found = paired_difference([1, 1, 0, 1, 0, 1], [0, 0, 1, 1, 0, 1])
     assert (found.low, found.high) == tango_interval(2, 1, 6)
+
+
+def test_the_worlds_go_from_hardly_any_discordance_up_to_six_in_ten():
+    found = [world.discordance for base in BASES for world in truth.worlds(base)]
+    assert min(found) < 0.03
+    assert max(found) == pytest.approx(0.6, abs=0.01)
+    assert all(len(truth.effects(base)) >= 3 for base in BASES)
