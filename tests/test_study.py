@@ -291,8 +291,9 @@ def test_a_cancelled_cell_keeps_what_has_finished(tmp_path):
     lab = al.Lab(scripted(delay=0.01), folder=tmp_path)
 
     async def cell():
-        await asyncio.wait_for(lab.acompare(arms(), tasks(200), name="s", concurrency=2), 0.4)
+        await asyncio.wait_for(lab.acompare(arms(), tasks(200), name="s", concurrency=2), 0.8)
 
+    compare(lab, name="warm")  # what is loaded on first use is loaded now
     with pytest.raises(TimeoutError):
         asyncio.run(cell())
     study = al.load_study(tmp_path / "s")
@@ -523,3 +524,27 @@ def test_pairs_df_shows_every_pair_beside_the_baseline(tmp_path):
     next(iter((tmp_path / "s").glob("*.jsonl"))).unlink()
     holed = al.pairs_df(al.load_study(tmp_path / "s"))
     assert holed.state.value_counts().to_dict() == {"finished": 31, "to do": 1}
+
+
+def test_a_study_is_drawn_with_a_panel_for_each_metric():
+    from matplotlib.figure import Figure
+
+    study = compare(al.Lab(scripted()), arms(0.0, 0.5, 1.0), tasks(20))
+    frame = study.comparison()
+    assert list(frame.metric.unique()) == ["accuracy", "answered share", "tokens"]  # no price
+    axes = al.plot_comparison(study, axes=list(Figure().subplots(3, 1)))
+    assert [ax.get_xlabel() for ax in axes] == [
+        "difference of accuracy from temperature=0.0",
+        "difference of answered share from temperature=0.0",
+        "ratio of tokens to temperature=0.0",
+    ]
+    assert "simulated" in {text.get_text() for text in axes[-1].texts}
+
+
+def test_loading_a_lab_loads_no_scipy():
+    code = "import sys, axislab as al; al.Lab(al.ScriptedModel(['4'])); al.Study; "
+    code += "print({'scipy', 'pandas', 'numpy'} & set(sys.modules))"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT
+    )
+    assert done.stdout.strip() == "set()"

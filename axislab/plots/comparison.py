@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from axislab.errors import DataError
 from axislab.plots.data import is_frame, need_columns
@@ -26,6 +26,14 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 NEEDED = ("arm", "metric", "difference", "low", "high")
+
+
+@runtime_checkable
+class HasComparison(Protocol):
+    """A study."""
+
+    def comparison(self) -> pd.DataFrame:
+        """Contrasts in the metrics that are worth a look."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +112,9 @@ def _number(value: Any) -> float | None:
     return float(value)
 
 
-def plot_comparison(contrasts: pd.DataFrame, *, axes: Sequence[Axes] | None = None) -> list[Axes]:
+def plot_comparison(
+    contrasts: pd.DataFrame | HasComparison, *, axes: Sequence[Axes] | None = None
+) -> list[Axes]:
     """Draw each arm's difference from the baseline, with its interval, one panel a metric.
 
     Differences stand on a plain scale around 0, ratios (kind "ratio") on a logarithmic one around
@@ -112,7 +122,7 @@ def plot_comparison(contrasts: pd.DataFrame, *, axes: Sequence[Axes] | None = No
     are hollow, so that nothing is told by colour alone.
 
     Args:
-        contrasts: What `contrasts_df` or `study.contrasts()` gave.
+        contrasts: A study, or what `study.contrasts()` or `contrasts_df` gave.
         axes: Where to draw, one for each metric; a new figure if None.
 
     Raises:
@@ -126,6 +136,8 @@ def plot_comparison(contrasts: pd.DataFrame, *, axes: Sequence[Axes] | None = No
         >>> len(plot_comparison(pd.DataFrame([row]), axes=[Figure().subplots()]))
         1
     """
+    if isinstance(contrasts, HasComparison):
+        contrasts = contrasts.comparison()
     panels = comparison_panels(contrasts)
     simulated = _simulated(contrasts)
     places = _places(panels, axes)

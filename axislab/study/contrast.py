@@ -65,7 +65,12 @@ class Contrast:
         label = METRICS[self.metric].label
         if isinstance(self.found, PairedRatio):
             return ratio_verdict(
-                self.found, a=self.arm, b=self.minus, metric=label, simulated=self.simulated
+                self.found,
+                a=self.arm,
+                b=self.minus,
+                metric=label,
+                simulated=self.simulated,
+                p_adjusted=self.p_adjusted,
             )
         return verdict(
             self.found,
@@ -182,10 +187,10 @@ def _row(contrast: Contrast) -> Mapping[str, object]:
     )  # fmt: skip
     return {
         "arm": contrast.arm,
-        "minus": contrast.minus,
+        "baseline": contrast.minus,
         "metric": contrast.metric,
-        "difference": found.difference if isinstance(found, PairedDifference) else None,
-        "ratio": found.ratio if isinstance(found, PairedRatio) else None,
+        "kind": METRICS[contrast.metric].kind,
+        "difference": contrast.estimate,
         "low": found.low,
         "high": found.high,
         "p": found.p,
@@ -195,7 +200,7 @@ def _row(contrast: Contrast) -> Mapping[str, object]:
         "tasks": found.tasks,
         "clusters": found.clusters,
         "runs": getattr(found, "runs_a", None),
-        "runs_minus": getattr(found, "runs_b", None),
+        "baseline_runs": getattr(found, "runs_b", None),
         **{name: getattr(found, name, None) for name in names},
         "tokens_ratio": tokens.ratio,
         "tokens_low": tokens.low,
@@ -217,3 +222,15 @@ def _times(ratio: PairedRatio) -> str:
     return (
         f"×{ratio.ratio:.2f} ({100 * ratio.level:g} % interval {ratio.low:.2f} to {ratio.high:.2f})"
     )
+
+
+def comparison_frame(values: Values, *, baseline: str, metrics: Sequence[str]) -> pd.DataFrame:
+    """Contrasts in several metrics, each under its plain name; one nobody knows is left out."""
+    import pandas as pd
+
+    frames = []
+    for name in metrics:
+        found = contrasts_of(values, baseline=baseline, metric=name)
+        if any(contrast.estimate is not None for contrast in found):
+            frames.append(contrasts_frame(found).assign(metric=metric_of(name).label))
+    return pd.concat(frames, ignore_index=True) if frames else contrasts_frame([])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+from collections.abc import Sequence
 from functools import cached_property
 from itertools import takewhile
 from pathlib import Path
@@ -207,6 +208,18 @@ class Study:
             self.values, baseline=self.baseline, metric=metric, correction=correction
         )
         return contrasts_frame(found)
+
+    def comparison(
+        self, *, metrics: Sequence[str] = ("correct", "answered", "tokens", "cost_usd")
+    ) -> pd.DataFrame:
+        """Contrasts in several metrics, as `plot_comparison` shows them.
+
+        Args:
+            metrics: As `contrast` takes them; one of which nothing is known is left out.
+        """
+        from axislab.study.contrast import comparison_frame
+
+        return comparison_frame(self.values, baseline=self.baseline, metrics=metrics)
 
     def sequential(
         self,
