@@ -548,3 +548,12 @@ def test_loading_a_lab_loads_no_scipy():
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT
     )
     assert done.stdout.strip() == "set()"
+
+
+def test_clusters_make_n_and_an_amount_that_is_nowhere_known_breaks_nothing():
+    made = [al.Task(f"t{i}", f"What is {i}?", "4", {"cluster": f"c{i // 2}"}) for i in range(12)]
+    study = compare(al.Lab(scripted()), asked=al.TaskSet(made))
+    assert study.summary().clusters.tolist() == [6, 6]
+    found = study.contrast("temperature=1.0")
+    assert (found.found.clusters, found.cost.ratio) == (6, None)
+    assert study.sequential("temperature=1.0").sequence.last.n == 6

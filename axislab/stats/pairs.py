@@ -62,9 +62,9 @@ def pair_up(a: ArrayLike, b: ArrayLike, *, clusters: Clusters = None) -> Pairs:
     codes = cluster_codes(clusters, tasks=len(first))
     mean_a, mean_b = task_means(first), task_means(second)
     both = np.isfinite(mean_a) & np.isfinite(mean_b)
-    if codes is not None and both.any():
+    if codes is not None:
         codes = np.unique(codes[both], return_inverse=True)[1]
-        codes = None if codes.max() + 1 == len(codes) else codes
+        codes = codes if len(codes) and codes.max() + 1 < len(codes) else None
     return Pairs(
         mean_a[both],
         mean_b[both],
