@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import secrets
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from difflib import get_close_matches
 from importlib.metadata import PackageNotFoundError, version
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from axislab.accounts import Accounts
+from axislab.answers.stage import EarlierTry
 from axislab.crew import Crew, Job, progress_of
 from axislab.errors import ConfigError, DataError, did_you_mean
 from axislab.handle import LiveTrace, Recorder, RunHandle
@@ -30,6 +32,7 @@ from axislab.tasks import Task, TaskLike, as_task
 from axislab.trace.memory import MemoryRecorder
 from axislab.trace.recorder import TraceRecorder, check_writable, trace_path
 from axislab.trace.run import Run
+from axislab.trace.tries import check_same, earlier_tries
 
 _OWN = ("folder", "concurrency", "seed", "durability", "coupling", "api_key", "api_base", "price")
 """Options a misspelt name is compared with; any other goes to the provider."""
@@ -123,6 +126,7 @@ class Lab(Accounts):
         repeat: int = 0,
         arm: str | None = None,
         study: str | None = None,
+        after: Run | None = None,
     ) -> RunHandle:
         """Start a run in the background and return at once.
 
@@ -133,6 +137,8 @@ class Lab(Accounts):
             repeat: Number of the repeat; each has draws of its own.
             arm: Name of the arm the run belongs to.
             study: Name of the study it belongs to.
+            after: A run of the same recipe on the same task, finished or killed, whose tries
+                are not made again: what they learnt is told to those that are left.
 
         Raises:
             ConfigError: Not a recipe, one that cannot be run, or a budget in usd and a model
@@ -144,11 +150,12 @@ class Lab(Accounts):
         if not isinstance(recipe, Recipe):
             raise ConfigError(f"recipe={recipe!r}: give a Recipe, for example recipes.boxed_math()")
         asked = as_task(task)
-        orchestrator, live = self._prepare(
-            recipe,
-            asked,
-            self._identity(_run_id(asked), seed=seed, repeat=repeat, arm=arm, study=study),
-        )
+        identity = self._identity(_run_id(asked), seed=seed, repeat=repeat, arm=arm, study=study)
+        earlier: tuple[EarlierTry, ...] = ()
+        if after is not None:
+            check_same(after, recipe, asked)
+            earlier, identity = earlier_tries(after), replace(identity, parent=after.id)
+        orchestrator, live = self._prepare(recipe, asked, identity, earlier)
         return RunHandle(orchestrator, live)
 
     def run(self, recipe: Recipe, task: TaskLike, **which: Any) -> Run:
@@ -311,7 +318,11 @@ class Lab(Accounts):
         return self.model if recipe.model is None else self._resolve(recipe.model)
 
     def _prepare(
-        self, recipe: Recipe, task: Task, identity: RunIdentity
+        self,
+        recipe: Recipe,
+        task: Task,
+        identity: RunIdentity,
+        earlier: tuple[EarlierTry, ...] = (),
     ) -> tuple[TaskOrchestrator, LiveTrace]:
         model = self._model_of(recipe)
         meter = Meter(self._ledger, model)
@@ -329,6 +340,7 @@ class Lab(Accounts):
                 emit=live.emit,
                 meter=meter,
                 version=_version(),
+                earlier=earlier,
             )
         except BaseException:
             live.close()

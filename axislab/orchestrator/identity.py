@@ -29,6 +29,8 @@ class RunIdentity:
     repeat: int = 0
     arm: str | None = None
     study: str | None = None
+    parent: str | None = None
+    """Run that this one goes on with."""
     coupling: str = "independent"
     """Whether the arm is part of the simulated provider's draws: "independent" or "common"."""
 
@@ -94,6 +96,7 @@ def started_event(
         repeat=identity.repeat,
         arm=identity.arm,
         study=identity.study,
+        parent=identity.parent,
         model_info=dict(model.info) or None,
         tools=[spec.to_dict() for spec in specs] or None,
         estimator=estimator,

@@ -88,6 +88,8 @@ class TaskOrchestrator:
         self.identity = identity
         self._emit = emit
         self._version = version
+        if isinstance(recipe.scorer, ModelGrader):
+            recipe.scorer.model.check()
         self._limit = (recipe.config.conversation.max_turns or max_rounds) + SAFETY_ROUNDS
         self._clock = clock
         self._meter = meter
