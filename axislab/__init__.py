@@ -18,9 +18,11 @@ if TYPE_CHECKING:
     from axislab.answers.failure import FailureSummary as FailureSummary
     from axislab.answers.failure import failure_summary_text as failure_summary_text
     from axislab.answers.generator import AnswerGenerator as AnswerGenerator
+    from axislab.answers.grader import ModelGrader as ModelGrader
     from axislab.answers.policy import ANSWER_POLICIES as ANSWER_POLICIES
     from axislab.answers.scorers import exact_match as exact_match
     from axislab.answers.scorers import normalized_match as normalized_match
+    from axislab.answers.scorers import set_f1 as set_f1
     from axislab.answers.stage import AnswerResult as AnswerResult
     from axislab.config import AgentConfig as AgentConfig
     from axislab.config import AssistantRollbackConfig as AssistantRollbackConfig
@@ -193,6 +195,7 @@ _HOME = {
     "LocalModel": "models.local",
     "Message": "messages",
     "ModelError": "errors",
+    "ModelGrader": "answers.grader",
     "ModelReply": "models.base",
     "ModelRequest": "models.base",
     "PRESET_TABLE": "models.faults",
@@ -279,6 +282,7 @@ _HOME = {
     "rollbacks_df": "frames.rollbacks",
     "runs_df": "frames.runs",
     "search_tools": "tools.builtin",
+    "set_f1": "answers.scorers",
     "stage_graph": "plots.graph",
     "steps_df": "frames.steps",
     "tool": "tools.base",

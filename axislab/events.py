@@ -300,6 +300,25 @@ class TryFinished(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Graded(Event):
+    """What a grading model said about the run's answer."""
+
+    kind: ClassVar[str] = "grade"
+
+    grader: str
+    """Name of the model that was asked."""
+    correct: bool
+    votes: list[str]
+    """right, wrong or unclear, one a call."""
+    disagreement: float
+    """Share of the clear votes that are against the verdict."""
+    cached: bool
+    """The same answer was graded before: no call was made."""
+    agrees_with_text: bool
+    """A comparison of the normalised texts says the same."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunFinished(Event):
     """The last event of a run that ended in any way but a crash."""
 

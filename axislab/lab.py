@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 import secrets
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from difflib import get_close_matches
 from itertools import product
 from pathlib import Path
 from typing import Any, Literal
 
+from axislab.answers.stage import EarlierTry
 from axislab.compare import Comparisons, axislab_version
 from axislab.crew import Crew, Job, at_least_one, progress_of, several_tasks
 from axislab.errors import ConfigError, did_you_mean
@@ -30,6 +32,7 @@ from axislab.tasks import Task, TaskLike, as_task
 from axislab.trace.memory import MemoryRecorder
 from axislab.trace.recorder import TraceRecorder, check_writable, trace_path
 from axislab.trace.run import Run
+from axislab.trace.tries import check_same, earlier_tries
 
 _OWN = ("folder", "concurrency", "seed", "durability", "coupling", "api_key", "api_base", "price")
 """Options a misspelt name is compared with; any other goes to the provider."""
@@ -124,6 +127,7 @@ class Lab(Comparisons):
         repeat: int = 0,
         arm: str | None = None,
         study: str | None = None,
+        after: Run | None = None,
     ) -> RunHandle:
         """Start a run in the background and return at once.
 
@@ -134,6 +138,8 @@ class Lab(Comparisons):
             repeat: Number of the repeat; each has draws of its own.
             arm: Name of the arm the run belongs to.
             study: Name of the study it belongs to.
+            after: A run of the same recipe on the same task, finished or killed, whose tries
+                are not made again: what they learnt is told to those that are left.
 
         Raises:
             ConfigError: Not a recipe, one that cannot be run, or a budget in usd and a model
@@ -145,11 +151,12 @@ class Lab(Comparisons):
         if not isinstance(recipe, Recipe):
             raise ConfigError(f"recipe={recipe!r}: give a Recipe, for example recipes.boxed_math()")
         asked = as_task(task)
-        orchestrator, live = self._prepare(
-            recipe,
-            asked,
-            self._identity(_run_id(asked), seed=seed, repeat=repeat, arm=arm, study=study),
-        )
+        identity = self._identity(_run_id(asked), seed=seed, repeat=repeat, arm=arm, study=study)
+        earlier: tuple[EarlierTry, ...] = ()
+        if after is not None:
+            check_same(after, recipe, asked)
+            earlier, identity = earlier_tries(after), replace(identity, parent=after.id)
+        orchestrator, live = self._prepare(recipe, asked, identity, earlier)
         return RunHandle(orchestrator, live)
 
     def run(self, recipe: Recipe, task: TaskLike, **which: Any) -> Run:
@@ -316,6 +323,7 @@ class Lab(Comparisons):
         recipe: Recipe,
         task: Task,
         identity: RunIdentity,
+        earlier: tuple[EarlierTry, ...] = (),
         *,
         folder: Path | None = None,
         cache: ReplyCache | None = None,
@@ -339,6 +347,7 @@ class Lab(Comparisons):
                 emit=live.emit,
                 meter=meter,
                 version=axislab_version(),
+                earlier=earlier,
             )
         except BaseException:
             live.close()

@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import Any, Self
 
 from axislab.answers.extract import Extraction, extract, extract_with
+from axislab.answers.grader import ModelGrader
 from axislab.answers.policy import merge_policy
 from axislab.answers.scorers import resolve_scorer
 from axislab.config import KNOBS, AgentConfig, Config
@@ -135,7 +136,7 @@ class Recipe:
             "before_tool": [describe(f) for f in self.before_tool],
             "after_tool": [describe(f) for f in self.after_tool],
             **({"answer_finder": describe(self.answer_finder)} if self.answer_finder else {}),
-            "scorer": self.scorer if isinstance(self.scorer, str) else describe(self.scorer),
+            "scorer": _scorer(self.scorer),
             **_model(self.model),
         }
 
@@ -337,6 +338,12 @@ def _rule(rule: Rule) -> dict[str, str]:
 def _code_hash(function: Callable[..., Any]) -> str:
     text = json.dumps(code_of(function), sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def _scorer(scorer: str | Callable[..., Any]) -> Any:
+    if isinstance(scorer, ModelGrader):
+        return scorer.to_dict()
+    return scorer if isinstance(scorer, str) else describe(scorer)
 
 
 def _model(model: str | ChatModel | None) -> dict[str, Any]:

@@ -7,6 +7,8 @@ import unicodedata
 from dataclasses import dataclass
 from fractions import Fraction
 
+from axislab.answers.numerals import chinese_number
+
 _WIDE: dict[int, int | str] = {0xFF01 + i: 0x21 + i for i in range(94)}
 _SIGNS: dict[int, int | str] = {
     0x3000: " ",
@@ -78,6 +80,7 @@ _NUMBER = re.compile(
 _TIMES_TEN = re.compile(r"^(?:×|\\times|\\cdot|x|\*)\s*10\s*\^\s*\{?\s*([+-]?\d{1,3})\s*\}?")
 _LONGEST_NUMBER = 200
 """Characters of an answer that may still be read as a number."""
+_LONGEST_NUMERAL = 30
 _UNIT_NAMES = {"percent": "%", "per cent": "%", "degrees": "°", "degree": "°"}
 
 
@@ -102,6 +105,9 @@ def normalize(answer: str) -> Normalized:
         False
     """
     text = _plain(answer)
+    spelled = chinese_number(text) if len(text) <= _LONGEST_NUMERAL else None
+    if spelled is not None:
+        return Normalized(spelled, "")
     number = _number(text) if len(text) <= _LONGEST_NUMBER else None
     return number or Normalized(None, re.sub(r"\s*([,;])\s*", r"\1 ", text))
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from axislab.answers.normalize import normalize
+from axislab.answers.normalize import Normalized, normalize
 from axislab.errors import ConfigError, DataError, did_you_mean
 
 Expected: TypeAlias = str | Sequence[str]
@@ -50,11 +51,47 @@ def normalized_match(answer: str | None, expected: Expected) -> bool:
     return any(given == normalize(accepted) for accepted in _accepted(expected))
 
 
+def set_f1(answer: str | None, expected: Expected) -> float:
+    """How well a list of items fits the one expected, in any order: the F1 of its items.
+
+    Items stand between commas, semicolons, lines or "and", and are compared as `normalized_match`
+    does; the comma of "1,234" parts nothing. Of several lists that will do, the best counts.
+
+    Examples:
+        >>> set_f1("Osk and Tal Moor", "Tal Moor, Osk"), set_f1("Osk", "Osk, Bebo")
+        (1.0, 0.6666666666666666)
+    """
+    if answer is None:
+        return 0.0
+    given = _items(answer)
+    return max((_f1(given, _items(one)) for one in _accepted(expected)), default=0.0)
+
+
+_BETWEEN = re.compile(
+    r"\s*(?:[;；、\n，]|,(?!\d{3}(?!\d))|(?<!\d),)\s*(?:and\b|和|与|及)?\s*|\s+and\s+", re.I
+)
+
+
+def _items(text: str) -> frozenset[Normalized]:
+    found = (item.strip() for item in _BETWEEN.split(text.strip().strip("[](){}")))
+    return frozenset(normalize(item) for item in found if item)
+
+
+def _f1(given: frozenset[Normalized], wanted: frozenset[Normalized]) -> float:
+    if not given or not wanted:
+        return float(given == wanted)
+    return 2 * len(given & wanted) / (len(given) + len(wanted))
+
+
 def _accepted(expected: Expected) -> Sequence[str]:
     return (expected,) if isinstance(expected, str) else expected
 
 
-SCORERS: dict[str, Scorer] = {"exact": exact_match, "normalized": normalized_match}
+SCORERS: dict[str, Scorer] = {
+    "exact": exact_match,
+    "normalized": normalized_match,
+    "set_f1": set_f1,
+}
 """The scorers that have a name."""
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from axislab.errors import DataError
 from axislab.events import (
-    ModelRequested,
+    Graded,
     PhaseChanged,
     StepTaken,
 )
@@ -17,6 +17,7 @@ from axislab.frames.source import RunsLike, runs_of
 from axislab.frames.tools import tool_rows
 from axislab.messages import ToolStatus, Usage
 from axislab.runtime.markers import Rollback, parse_marker
+from axislab.trace.derive import agent_requests, grading_usd
 from axislab.trace.run import Run
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ def run_rows(run: Run) -> list[RunRow]:
     return [
         RunRow(
             run,
-            requests=[r.data for r in list(run.trace.of(ModelRequested.kind))],
+            requests=[r.data for r in agent_requests(run.trace)],
             tools=[row.data for row in tool_rows(run)],
             usage=run.usage,
             phases=_phases(run),
@@ -78,6 +79,11 @@ def _rollbacks(row: RunRow) -> int:
 def _final_stage(row: RunRow) -> object:
     steps = row.run.trace.of(StepTaken.kind)
     return steps[-1].data.get("stage") if steps else None
+
+
+def _grade(row: RunRow, name: str) -> object:
+    grades = row.run.trace.of(Graded.kind)
+    return grades[-1].data.get(name) if grades else None
 
 
 def _started(row: RunRow) -> str | None:
@@ -126,6 +132,24 @@ RUNS: Table[RunRow] = Table(
             "string",
             "ok, format_error, no_answer, exhausted, failed.",
             _on_run("answer_status"),
+        ),
+        Column(
+            "grader_disagreement",
+            "Float64",
+            "Share of a grading model's votes against its verdict; NA without one.",
+            lambda r: _grade(r, "disagreement"),
+        ),
+        Column(
+            "grader_agrees_with_text",
+            "boolean",
+            "Comparing normalised texts gives its verdict, too; NA without one.",
+            lambda r: _grade(r, "agrees_with_text"),
+        ),
+        Column(
+            "grading_usd",
+            "Float64",
+            "What grading cost, in no other column.",
+            lambda r: grading_usd(r.run.trace) if r.run.trace.of(Graded.kind) else None,
         ),
         Column("done_reason", "string", "Why the conversation ended.", _on_run("done_reason")),
         Column("kind", "string", "Kind of the task.", "task.metadata.kind"),

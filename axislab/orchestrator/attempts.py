@@ -44,9 +44,9 @@ class TryOutcome:
         """The status; never ok where something broke."""
         if self.error is not None:
             return self.status if self.status is AnswerStatus.EXHAUSTED else AnswerStatus.FAILED
-        if self.status is not None:
-            return self.status
-        return AnswerStatus.FORMAT_ERROR if self.answer is None else AnswerStatus.OK
+        if self.answer is not None:
+            return AnswerStatus.OK
+        return AnswerStatus.FORMAT_ERROR if self.status is None else self.status
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

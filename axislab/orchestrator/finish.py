@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from axislab.answers.extract import AnswerStatus
+from axislab.answers.grader import ModelGrader
 from axislab.answers.scorers import Score, score
 from axislab.borders import ends_us, text_of
 from axislab.config import warn_once
@@ -92,7 +93,8 @@ def finished_event(
         or (ending.done_reason == _REJECTED and answer is None)
     )
     judged = _Judged()
-    if task.answers and not (broken and ending.error_kind is not None):
+    waits = isinstance(recipe.scorer, ModelGrader)  # asked when the rest is settled
+    if task.answers and not waits and not (broken and ending.error_kind is not None):
         judged = _judge(answer, task, recipe)
     error = ending.failed_because or judged.problem
     if failed and error is None:

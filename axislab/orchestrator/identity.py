@@ -1,13 +1,18 @@
-"""What tells one run from another, and the key of its random draws."""
+"""What tells one run from another, the key of its random draws, and the header of its trace."""
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from axislab.borders import shown
 from axislab.errors import ConfigError
+from axislab.events import SCHEMA_VERSION, RunStarted
+from axislab.messages import ToolSpec
+from axislab.models.base import ChatModel
+from axislab.recipe import Recipe
 from axislab.tasks import Task
 
 
@@ -24,6 +29,8 @@ class RunIdentity:
     repeat: int = 0
     arm: str | None = None
     study: str | None = None
+    parent: str | None = None
+    """Run that this one goes on with."""
     coupling: str = "independent"
     """Whether the arm is part of the simulated provider's draws: "independent" or "common"."""
 
@@ -53,3 +60,44 @@ def _whole(name: str, given: Any, *, least: int | None) -> int:
 
 def _is_name(given: object) -> bool:
     return isinstance(given, str) and bool(given.strip())
+
+
+def started_event(
+    identity: RunIdentity,
+    *,
+    recipe: Recipe,
+    task: Task,
+    model: ChatModel,
+    specs: Sequence[ToolSpec],
+    estimator: str,
+    version: str,
+) -> RunStarted:
+    """The header of a run's trace.
+
+    Args:
+        identity: Which run it is.
+        recipe: The agent.
+        task: What it is asked.
+        model: Who answers.
+        specs: What the model is told about tools.
+        estimator: How prompts are counted before they are sent.
+        version: axislab's.
+    """
+    return RunStarted(
+        run_id=identity.run_id,
+        schema=SCHEMA_VERSION,
+        axislab_version=version,
+        recipe=recipe.to_dict(),
+        recipe_fingerprint=recipe.fingerprint,
+        task=task.to_dict(),
+        model=model.name,
+        simulated=model.simulated,
+        seed=identity.seed,
+        repeat=identity.repeat,
+        arm=identity.arm,
+        study=identity.study,
+        parent=identity.parent,
+        model_info=dict(model.info) or None,
+        tools=[spec.to_dict() for spec in specs] or None,
+        estimator=estimator,
+    )

@@ -9,16 +9,17 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
+from axislab.answers.grader import ModelGrader
 from axislab.borders import ends_us
 from axislab.config import Sampling
 from axislab.errors import ErrorKind, ModelError, TraceError
 from axislab.events import (
-    SCHEMA_VERSION,
     Emit,
     PhaseChanged,
-    RunStarted,
+    RunFinished,
     StatusChanged,
 )
 from axislab.fsm.status import RunLifecycle, StepPhase
@@ -29,8 +30,11 @@ from axislab.models.estimators import estimator_for
 from axislab.models.meter import Meter
 from axislab.orchestrator.attempts import EarlierTry
 from axislab.orchestrator.context import ContextKeeper
+from axislab.orchestrator.draws import DrawKeys
 from axislab.orchestrator.finish import Ending, Verdict, finished_event
+from axislab.orchestrator.grading import graded, has_verdict
 from axislab.orchestrator.identity import RunIdentity as RunIdentity
+from axislab.orchestrator.identity import started_event
 from axislab.orchestrator.render import omits_results, render
 from axislab.orchestrator.steps import StepLog
 from axislab.orchestrator.tools import ToolTurn
@@ -84,6 +88,8 @@ class TaskOrchestrator:
         self.identity = identity
         self._emit = emit
         self._version = version
+        if isinstance(recipe.scorer, ModelGrader):
+            recipe.scorer.model.check()
         self._limit = (recipe.config.conversation.max_turns or max_rounds) + SAFETY_ROUNDS
         self._clock = clock
         self._meter = meter
@@ -127,7 +133,7 @@ class TaskOrchestrator:
         """Answers that replies of the current try's main loop held."""
         self._earlier = tuple(earlier)
         self._call_ids = 0
-        self._sent: dict[int, _Sent] = {}
+        self._draws = DrawKeys(identity.draw_key(task))
         self._started = 0.0
         self.verdict: Verdict | None = None
         """What the tries came to, where the answer policy allows more than the last reply."""
@@ -158,7 +164,7 @@ class TaskOrchestrator:
                 self.lifecycle.interrupt("stopped")
                 raise
             ending = Ending.broken(problem)
-        return self._finish(ending)
+        return await self._finish(ending)
 
     # The loop --------------------------------------------------------------------------------
 
@@ -238,7 +244,7 @@ class TaskOrchestrator:
             tools=self._specs,
             sampling=sampling,
             purpose=purpose,
-            draw=self._draw(purpose),
+            draw=self._draws.of(self.runtime.visible, purpose),
         )
         self.calls += 1
         try:
@@ -309,37 +315,42 @@ class TaskOrchestrator:
         self.lifecycle.observe()
         return step
 
-    def _draw(self, purpose: str) -> str:
-        """The draw key of the next request, and how often this very request was sent before."""
-        view = self.runtime.visible
-        sent = self._sent.setdefault(view.key, _Sent(view))
-        sent.times += 1
-        return f"{self.identity.draw_key(self.task)}:{purpose.partition('/')[0]}:{sent.times}"
-
     # Beginning and end -----------------------------------------------------------------------
 
     def _header(self) -> None:
         self._emit(
-            RunStarted(
-                run_id=self.identity.run_id,
-                schema=SCHEMA_VERSION,
-                axislab_version=self._version,
-                recipe=self.recipe.to_dict(),
-                recipe_fingerprint=self.recipe.fingerprint,
-                task=self.task.to_dict(),
-                model=self.model.name,
-                simulated=self.model.simulated,
-                seed=self.identity.seed,
-                repeat=self.identity.repeat,
-                arm=self.identity.arm,
-                study=self.identity.study,
-                model_info=dict(self.model.info) or None,
-                tools=[spec.to_dict() for spec in self._specs] or None,
+            started_event(
+                self.identity,
+                recipe=self.recipe,
+                task=self.task,
+                model=self.model,
+                specs=self._specs,
                 estimator=self.runtime.estimator_method,
+                version=self._version,
             )
         )
 
-    def _finish(self, ending: Ending) -> Ending:
+    async def _graded(self, event: RunFinished, grader: ModelGrader) -> RunFinished:
+        try:
+            return await graded(
+                event, grader, self.task, ask=partial(self._ask_grader, grader), emit=self._emit
+            )
+        except BaseException:  # only what ends the task gets here
+            self.lifecycle.interrupt("stopped")
+            raise
+
+    async def _ask_grader(self, grader: ModelGrader, request: ModelRequest) -> ModelReply:
+        self.calls += 1
+        return await call_model(
+            grader.model,
+            replace(request, draw=f"{self._draws.run}:{request.draw}"),
+            retry=self._config.retry,
+            emit=self._emit,
+            call=self.calls - 1,
+            step=self._log.next_step,
+        )
+
+    async def _finish(self, ending: Ending) -> Ending:
         output = self.output
         event = finished_event(
             ending,
@@ -352,6 +363,9 @@ class TaskOrchestrator:
             seconds=self._clock() - self._started,
             verdict=self.verdict,
         )
+        grader = self.recipe.scorer
+        if isinstance(grader, ModelGrader) and has_verdict(ending, self.task):
+            event = await self._graded(event, grader)
         if event.status == "COMPLETED" and self.lifecycle.phase is None:
             self.lifecycle.think()  # an earlier life had the answer: nothing was left to ask
             self.lifecycle.model_returned()
@@ -383,13 +397,3 @@ class TaskOrchestrator:
                 seconds=None if seconds is None else round(seconds, 6),
             )
         )
-
-
-class _Sent:
-    """How often a request was sent; holding the view keeps its key its own."""
-
-    __slots__ = ("times", "view")
-
-    def __init__(self, view: object) -> None:
-        self.view = view
-        self.times = 0

@@ -97,7 +97,7 @@ def tool_tallies(trace: Trace) -> list[ToolTally]:
 
 def usage(trace: Trace) -> Usage:
     """Tokens of all requests that were sent; None where an answered one did not report them."""
-    return _usage([row for row in trace.of(ModelRequested.kind) if not row.data.get("cached")])
+    return _usage([row for row in agent_requests(trace) if not row.data.get("cached")])
 
 
 def saved_usage(trace: Trace) -> Usage:
@@ -107,7 +107,7 @@ def saved_usage(trace: Trace) -> Usage:
 
 def cached_requests(trace: Trace) -> list[Record]:
     """The requests that were not sent, because the reply cache had the reply."""
-    return [row for row in trace.of(ModelRequested.kind) if row.data.get("cached")]
+    return [row for row in agent_requests(trace) if row.data.get("cached")]
 
 
 def saved_usd(trace: Trace) -> float | None:
@@ -129,7 +129,25 @@ def _usage(rows: Sequence[Record]) -> Usage:
 
 def cost_usd(trace: Trace) -> float | None:
     """US dollars of all requests; None where the price of an answered one is not known."""
-    values = _known(trace.of(ModelRequested.kind), "cost_usd")
+    return _cost(agent_requests(trace))
+
+
+def grading_usd(trace: Trace) -> float | None:
+    """The same of the requests to a grading model, which are no part of what the agent cost."""
+    return _cost([r for r in trace.of(ModelRequested.kind) if _grades(r)])
+
+
+def agent_requests(trace: Trace) -> list[Record]:
+    """The agent's own requests: those of a grading model measure it, and are not counted."""
+    return [row for row in trace.of(ModelRequested.kind) if not _grades(row)]
+
+
+def _grades(row: Record) -> bool:
+    return str(row.data["purpose"]).startswith("grading")
+
+
+def _cost(rows: Sequence[Record]) -> float | None:
+    values = _known(rows, "cost_usd")
     return None if values is None else sum(values)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from axislab.errors import RunError, RunInterrupted
-from axislab.events import ModelRequested, PhaseChanged, StatusChanged, StepTaken
+from axislab.events import PhaseChanged, StatusChanged, StepTaken
 from axislab.messages import Message, Role, Usage
 from axislab.recipe import Recipe
 from axislab.runtime.decisions import RuleReport
@@ -247,7 +247,7 @@ class Run:
     @property
     def requests(self) -> int:
         """Requests to the model, failed ones and those the reply cache answered included."""
-        return len(self.trace.of(ModelRequested.kind))
+        return len(derive.agent_requests(self.trace))
 
     @property
     def cached_requests(self) -> int:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from axislab.answers.stage import EarlierTry
+from axislab.errors import ConfigError
 from axislab.events import TryFinished
+from axislab.recipe import Recipe
+from axislab.tasks import Task
 from axislab.trace.run import Run
 from axislab.trace.trace import Trace
 
@@ -25,3 +28,20 @@ def earlier_tries(source: Run | Trace) -> tuple[EarlierTry, ...]:
         )
         for record in trace.of(TryFinished.kind)
     )
+
+
+def check_same(run: Run, recipe: Recipe, task: Task) -> None:
+    """A run can be gone on with only by its own recipe on its own task.
+
+    Raises:
+        ConfigError: The recipe or the task is another one.
+    """
+    if not isinstance(run, Run):
+        raise ConfigError(f"after={run!r}: give a Run, for example load_run(path)")
+    if run.recipe_fingerprint != recipe.fingerprint:
+        raise ConfigError(
+            f"run {run.id!r} was made by recipe {run.recipe_fingerprint}, not by "
+            f"{recipe.fingerprint}: give the recipe it was made by"
+        )
+    if run.prompt != task.prompt:
+        raise ConfigError(f"run {run.id!r} was asked {run.prompt!r}, not {task.prompt!r}")

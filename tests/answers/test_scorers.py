@@ -13,6 +13,7 @@ from axislab.answers.scorers import (
     normalized_match,
     resolve_scorer,
     score,
+    set_f1,
 )
 from axislab.errors import ConfigError, DataError
 
@@ -186,3 +187,74 @@ def test_long_answers_are_normalized_in_time_in_proportion(unit):
     # Eight times the text: a quadratic reading would take sixty-four times as long.
     short, long = unit * (10_000 // len(unit)), unit * (80_000 // len(unit))
     assert seconds(long) < 30 * max(seconds(short), 0.001)
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        ("三十五", "35"),
+        ("二〇二三", "2023"),
+        ("十", "10"),
+        ("一百零五", "105"),
+        ("两千", "2000"),
+        ("三万五千", "35000"),
+        ("一亿二千万", "120000000"),
+        ("3万", "30,000"),
+        ("1.2亿", "120000000"),
+        ("负一点五", "-1.5"),
+        ("壹佰", "100"),
+        ("１２３", "123"),
+        ("４５％", "45%"),
+    ],
+)
+def test_chinese_and_full_width_numbers_are_numbers(answer, expected):
+    assert normalized_match(answer, expected)
+
+
+@pytest.mark.parametrize("name", ["三星", "百度", "九寨沟", "十百", "一二十", "千千千"])
+def test_a_name_or_a_jumble_of_numerals_is_no_number(name):
+    assert normalize(name).number is None
+
+
+@given(st.integers(0, 10**12))
+def test_every_whole_number_is_read_from_its_chinese_numeral(number):
+    assert normalize(_in_chinese(number)).number == number
+
+
+def _in_chinese(number: int) -> str:
+    digits = "零一二三四五六七八九"
+    for size, word in ((10**8, "亿"), (10**4, "万")):
+        if number >= size:
+            above, below = divmod(number, size)
+            gap = "零" if below and below < size // 10 else ""
+            return _in_chinese(above) + word + gap + (_in_chinese(below) if below else "")
+    for size, word in ((1000, "千"), (100, "百"), (10, "十")):
+        if number >= size:
+            above, below = divmod(number, size)
+            gap = "零" if below and below < size // 10 else ""
+            return digits[above] + word + gap + (_in_chinese(below) if below else "")
+    return digits[number]
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected", "value"),
+    [
+        ("a, b, c", "c; b; a", 1.0),
+        ("A and b", "a,b", 1.0),
+        ("a, b, and c", "a, b, c", 1.0),
+        ("甲、乙和丙", "甲，乙", 0.5),
+        ("1,234, 5", "1234; 5", 1.0),
+        ("a", "b", 0.0),
+        ("a, a, a", "a", 1.0),
+        ("[a, b]", "b\na", 1.0),
+        ("a, b", "a, b, c, d", 2 / 3),
+        (None, "a", 0.0),
+    ],
+)
+def test_set_f1_counts_items_whatever_their_order(answer, expected, value):
+    assert set_f1(answer, expected) == pytest.approx(value)
+    assert score(answer, expected, "set_f1").correct is (value == 1.0)
+
+
+def test_of_several_lists_that_will_do_the_best_counts():
+    assert set_f1("a, b", ["c, d", "a, b"]) == 1.0
