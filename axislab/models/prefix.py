@@ -2,8 +2,8 @@
 
 Arms that differ only from the answer stage on would make the same main loop again and again. Here
 each request of it is sent once for a task and repeat, under a draw that tells nothing of the arm;
-whoever comes to the same request gets the same reply, whatever it is. Requests for anything else
-than the main loop are an arm's own.
+whoever comes to the same request gets the same reply, whatever it is. From the first request for
+anything else on, and in every further try, an arm is on its own.
 """
 
 from __future__ import annotations
@@ -11,11 +11,13 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, Final
 
+from axislab.messages import Message, Role
 from axislab.models.base import ChatModel, ModelReply, ModelRequest
 from axislab.models.estimators import MessageCounter, estimator_for
 from axislab.models.flights import Flights
@@ -26,7 +28,8 @@ from axislab.models.request_key import identity_of, key_of
 FILE: Final = "prefix.sqlite3"
 MARK: Final = "prefix:"
 """How the cache key of a shared request begins."""
-SHARED_PURPOSE: Final = "main_loop"
+SHARED: Final = frozenset({"main_loop", "compaction"})
+"""Purposes of the requests of a main loop."""
 
 
 class Tape:
@@ -79,6 +82,8 @@ class SharedPrefix:
         self._group = group
         self._draw = draw
         self._identity: str | None = None
+        self._head: Sequence[Message] | None = None
+        self._left = False
 
     @property
     def name(self) -> str:
@@ -113,7 +118,7 @@ class SharedPrefix:
         Raises:
             ModelError: No reply; its kind says why.
         """
-        if request.purpose != SHARED_PURPOSE:
+        if self._is_past(request):
             return await self.model.complete(request)
         shared = replace(request, draw=":".join([self._draw, *request.draw.split(":")[1:]]))
         if self._identity is None:
@@ -126,6 +131,15 @@ class SharedPrefix:
                 return await self._lead(key, shared)
             if (reply := await other) is not None:
                 return _given(key, reply)
+
+    def _is_past(self, request: ModelRequest) -> bool:
+        """Whether the first main loop is over: another request, or another try, came after it."""
+        if request.purpose == "main_loop":
+            head = list(takewhile(lambda m: m.role is not Role.ASSISTANT, request.messages))
+            self._head = head if self._head is None else self._head
+            self._left = self._left or head[: len(self._head)] != self._head
+        self._left = self._left or request.purpose not in SHARED
+        return self._left
 
     async def _lead(self, key: str, request: ModelRequest) -> ModelReply:
         """Be the one who asks, unless it was asked before."""
