@@ -279,6 +279,8 @@ class Comparisons(Accounts):
             except BaseException:  # Ctrl-C, a cancelled task
                 work.note("stopped")
                 raise
+            finally:
+                shelf.tape.close()
             work.note(driver.stopped_by or "complete")
 
     def _driver(self, work: Work) -> Driver:

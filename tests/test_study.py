@@ -557,3 +557,19 @@ def test_clusters_make_n_and_an_amount_that_is_nowhere_known_breaks_nothing():
     found = study.contrast("temperature=1.0")
     assert (found.found.clusters, found.cost.ratio) == (6, None)
     assert study.sequential("temperature=1.0").sequence.last.n == 6
+
+
+def test_repeats_have_pass_at_k_and_pass_hat_k():
+    row = compare(al.Lab("axislab/simulated-flaky"), repeats=1).summary().iloc[0]
+    assert pd.isna(row["pass_at_k"])
+    lab = al.Lab("axislab/simulated-flaky")
+    made = al.grid(al.recipes.boxed_math(), max_turns=[3, 8])
+    study = compare(lab, made, al.load_tasks("sums")[:8], repeats=3)
+    row = study.summary().iloc[0]
+    right = pd.DataFrame(
+        [(o.task_id, o.correct) for o in study.outcomes if o.arm == "max_turns=3"],
+        columns=["task_id", "correct"],
+    ).groupby("task_id")["correct"]
+    assert row["pass_at_k"] == pytest.approx(right.max().mean())
+    assert row["pass_hat_k"] == pytest.approx(right.min().mean())
+    assert row["pass_hat_k"] <= row["accuracy"] <= row["pass_at_k"]

@@ -32,6 +32,8 @@ SUMMARY: tuple[Field, ...] = (
     Field("judged", "Int64", "Runs whose answer could be judged: the denominator of accuracy."),
     Field("correct", "Int64", "Right ones."),
     Field("accuracy_answered", "Float64", "Right ones among the runs that answered."),
+    Field("pass_at_k", "Float64", "At least one of k = `repeats` runs is right, mean over tasks."),
+    Field("pass_hat_k", "Float64", "All k are; both NA with one repeat."),
     *(Field(end, "Int64", f"Runs that {_SAID[end]}.") for end in ENDS),
     *(Field(f"{end}_share", "Float64", "Of `runs`.") for end in ENDS),
     *(

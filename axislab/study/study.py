@@ -281,7 +281,7 @@ class Study:
     def _repr_html_(self) -> str:
         shown = [
             "arm", "tasks", "runs", "accuracy", "accuracy_low", "accuracy_high", "answered_share",
-            "tokens_per_run", "cost_usd", "seconds_median",
+            "tokens_per_run", "cost_usd",
         ]  # fmt: skip
         table = self.summary()[shown].to_html(index=False, na_rep="", float_format="{:.3g}".format)
         return f"<p>{html.escape(repr(self)[1:-1])}</p>{table}"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 
 from axislab.stats.intervals import mean_interval
+from axislab.stats.repeats import pass_at_k, pass_hat_k
 from axislab.study.columns import SUMMARY
 from axislab.study.frame import frame_of
 from axislab.study.outcomes import ENDS, Outcome
@@ -52,7 +53,11 @@ def _accuracy(values: Values, arm: str, mine: Sequence[Outcome]) -> dict[str, ob
     judged = [outcome for outcome in mine if outcome.correct is not None]
     right = sum(bool(outcome.correct) for outcome in judged)
     answered = [outcome for outcome in judged if outcome.end == "answered"]
+    several = values.repeats > 1 and judged
+    k, matrix = values.repeats, values.matrix(arm, metric)
     return {
+        "pass_at_k": pass_at_k(matrix, k).mean if several else None,
+        "pass_hat_k": pass_hat_k(matrix, k).mean if several else None,
         "clusters": found.clusters,
         "accuracy": found.mean,
         "accuracy_low": found.low,
