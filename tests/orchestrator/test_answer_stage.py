@@ -350,6 +350,28 @@ def test_miroflow_records_an_empty_search_before_hiding_it():
     assert run.answer == "Verren"
 
 
+def test_good_results_of_a_hidden_turn_may_be_asked_for_again():
+    def search(q):
+        return '{"organic": []}' if q == "b" else f"found {q}"
+
+    made = miroflow_tool("google_search", search)
+    both = [call("google_search", q="a"), call("google_search", q="b")]
+    script = [both, call("google_search", q="a"), "done", BOX]
+    run = run_of(script, recipe=miroflow(tools=[made]))
+    reasons = [r.data.get("rollback_reason") for r in run.trace.of("step")]
+    assert [r for r in reasons if r] == ["tool_error"]
+    assert "found a" in texts(run)
+
+
+def test_miroflow_asks_again_for_any_number_of_empty_replies():
+    run = run_of([*[""] * 7, "done", BOX], recipe=miroflow(max_turns=3))
+    assert (run.answer, run.turns) == ("Verren", 2)
+    endless = ScriptedModel(lambda r: BOX if "final answer" in r.messages[-1].text else "")
+    cut = run_of(endless, recipe=miroflow(max_turns=3))
+    assert cut.answer == "Verren", "the answer stage follows a loop that would not end"
+    assert attempts_df(cut)["cut_off"].tolist() == [True]
+
+
 def test_miroflow_mends_the_names_of_arguments():
     seen = []
 
