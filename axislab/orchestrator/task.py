@@ -239,12 +239,13 @@ class TaskOrchestrator:
             self.lifecycle.rethink()
         else:
             self.lifecycle.think()
+        view = self.runtime.visible
         request = ModelRequest(
             messages=render(messages, self._config),
             tools=self._specs,
             sampling=sampling,
             purpose=purpose,
-            draw=self._draws.of(self.runtime.visible, purpose),
+            draw=self._draws.of(view, purpose),
         )
         self.calls += 1
         try:
@@ -255,7 +256,7 @@ class TaskOrchestrator:
                 emit=self._emit,
                 call=self.calls - 1,
                 step=self._log.next_step,
-                estimated=self.runtime.estimate(),
+                estimated=self.runtime.estimate() if view.same_as(messages) else None,
                 estimator=self.runtime.estimator_method,
                 meter=self._meter,
             )

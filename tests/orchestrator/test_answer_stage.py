@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -392,6 +393,25 @@ def test_miroflow_mends_the_names_of_arguments():
         {"url": "u", "info_to_extract": "the year"},
         {"code_block": "1+1", "sandbox_id": "default"},
     ]
+
+
+def test_only_the_operations_meant_for_it_may_go_on_after_an_end():
+    run = run_of(["a", BOX], answer_attempts=2)
+    records = [
+        replace(r, data={**r.data, "operation": "assistant"})
+        if r.data.get("operation") == "ask_for_answer"
+        else r
+        for r in run.trace.records
+    ]
+    report = fsck(Trace(records))
+    assert [p.code for p in report.problems] == ["stage_move"]
+
+
+def test_a_side_question_has_no_estimate_of_the_visible_list():
+    run = run_of(["a", "account", BOX], tries=2)
+    rows = [r.data for r in run.trace.of("model.request")]
+    known = [r.get("estimated_prompt_tokens") is not None for r in rows]
+    assert known == [True, False, True]
 
 
 def test_the_header_holds_the_whole_policy():
