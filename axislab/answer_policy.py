@@ -194,6 +194,13 @@ class AnswerPolicy(Config):
         )
 
     @property
+    def most_calls(self) -> int:
+        """Calls of one try beside its main loop, at most."""
+        summaries = self.summary_attempts if self.tries > 1 and self.retry_with_summary else 0
+        opinions = 0 if self.verify_answer == "never" else 2 * self.verify_reanswers + 1
+        return self.answer_attempts + summaries + opinions
+
+    @property
     def falls_back(self) -> bool:
         """Whether an intermediate answer may ever stand in."""
         return (

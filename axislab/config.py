@@ -104,8 +104,9 @@ class ConversationConfig(Config):
     """Keywords match whatever their case (detector="substring")."""
     on_length: Literal["terminate", "accept", "rollback"] = "terminate"
     """A reply cut by length that holds text or calls: end, go on as usual, or hide and retry."""
-    on_empty_reply: Literal["accept", "retry", "retry_visible"] = "accept"
-    """An empty reply completes, is hidden and asked again, or stays visible and is asked again."""
+    on_empty_reply: Literal["accept", "retry", "retry_visible", "retry_uncounted"] = "accept"
+    """An empty reply completes, is hidden and asked again, or stays visible and is asked again;
+    retry_uncounted is that without a bound but the loop's own (MiroFlow)."""
     agg_reject_tool_message: bool = False
     """Merge rejected results of equal text into one message (strict providers refuse that)."""
     tool_result_role: Literal["tool", "user"] = "tool"

@@ -185,7 +185,7 @@ def did_you_mean(given: object, allowed: Iterable[object]) -> str:
     names = sorted(map(str, allowed))
     holding = [name for name in names if given and given in name.split("_")]
     near = get_close_matches(str(given), names, n=1, cutoff=0.75 if holding else 0.6)
-    likely = list(dict.fromkeys([*near, *holding]))[:4]
+    likely = list(dict.fromkeys([*near, *holding]))[:9]
     if likely:
         return f"did you mean {' or '.join(map(repr, likely))}?"
     return "allowed: " + (", ".join(names) or "nothing")

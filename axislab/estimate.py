@@ -201,7 +201,8 @@ def _expected(
 
 _THUMB: Final = (
     f"rule of thumb: with tools {CALLS_WITH_TOOLS} calls a run (at most max_turns), without 1, and "
-    f"1 more for a final prompt; {REPLY_TOKENS} tokens a reply (at most max_output_tokens), "
+    "1 more for a final prompt, an answer stage and a second opinion each; "
+    f"{REPLY_TOKENS} tokens a reply (at most max_output_tokens), "
     f"{RESULT_TOKENS} a turn's tool results; prompts counted by characters, each with all before it"
 )
 
@@ -214,6 +215,8 @@ def _by_thumb(arm: Arm) -> Amount:
         calls, growth = CALLS_WITH_TOOLS, growth + RESULT_TOKENS
     calls = min(calls, config.conversation.max_turns or calls)
     calls += config.conversation.final_response_prompt is not None
+    calls += config.answer.answer_stage == "always"
+    calls += config.answer.verify_answer != "never"
     window = config.conversation.context_limit.window or math.inf
     fixed = _fixed_texts(arm.recipe)
     given = 0.0
@@ -235,12 +238,17 @@ def _fixed_texts(recipe: Recipe) -> list[str]:
 
 
 def _bound(arm: Arm) -> Bound:
-    """At most: every turn, each with all its rollbacks; the window, or all that was said."""
-    config = arm.recipe.config.conversation
-    most_out = arm.recipe.config.sampling.max_output_tokens
-    if config.max_turns is None:
+    """At most: every turn of every try, each with all its rollbacks; the window, or all said."""
+    config, answer = arm.recipe.config.conversation, arm.recipe.config.answer
+    changed = [rule.max_output_tokens or 0 for rule in answer.answer_retries.values()]
+    most_out = max(arm.recipe.config.sampling.max_output_tokens, *changed, 0)
+    if config.max_turns is None or config.on_empty_reply == "retry_uncounted":
         return Bound()
     calls = config.max_turns * (config.assistant_rollback.max_rollbacks + 1) + _SPARE_CALLS
+    if arm.recipe.config.context.context_policy == "compact":
+        calls += config.max_turns
+    if answer.active:
+        calls = answer.tries * (calls + answer.most_calls)
     runs = len(arm.tasks) * arm.repeats
     tokens = None
     if config.context_limit.window is not None:
@@ -258,6 +266,11 @@ def _most_tokens(arm: Arm, task: Task, calls: int) -> int:
     said = [config.system_prompt, asked, config.early_stop_prompt, config.final_response_prompt]
     first = sum(len(text.encode("utf-8", "replace")) + _FRAME_BYTES for text in said if text)
     again = len(config.format_error.reprompt.encode("utf-8", "replace")) + _FRAME_BYTES
+    if (answer := arm.recipe.config.answer).active:
+        prompts = [rule.prompt or "" for rule in answer.answer_retries.values()]
+        prompts += [answer.final_prompt, answer.failure_prompt, answer.failure_prefix or ""]
+        prompts += [answer.verify_prompt, asked, asked]
+        again += sum(len(p.encode("utf-8", "replace")) + _FRAME_BYTES for p in prompts)
     return sum(first + n * (reply + again) + reply for n in range(calls))
 
 

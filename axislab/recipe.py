@@ -352,6 +352,9 @@ def _model(model: str | ChatModel | None) -> dict[str, Any]:
     return {"model": model.name, "model_info": dict(model.info)}
 
 
+_GROUPS = frozenset(part for path in KNOBS.values() for part in path[:-1])
+
+
 def _short(value: Any) -> str:
     text = value if isinstance(value, str) and len(value) <= 30 else _label(value)
     return text if len(text) <= 40 else f"{text[:39]}…"
@@ -385,6 +388,6 @@ def _differences(config: Config) -> dict[str, Any]:
 def _flat(nested: Mapping[str, Any]) -> dict[str, Any]:
     out: dict[str, Any] = {}
     for name, value in nested.items():
-        inner = isinstance(value, Mapping) and name in KNOBS and name != "extra"
+        inner = isinstance(value, Mapping) and name in _GROUPS
         out |= _flat(value) if inner else {name: value}
     return out

@@ -211,3 +211,26 @@ def test_what_makes_no_sense_is_refused(wrong):
 def test_arms_must_be_recipes():
     with pytest.raises(ConfigError, match="arms="):
         al.Lab(ScriptedModel(["x"])).estimate({"a": "plain"}, TASKS)
+
+
+@pytest.mark.parametrize(
+    "knobs",
+    [
+        {"answer_attempts": 3},
+        {"answer_policy": "accuracy_first", "verify_answer": "second_opinion"},
+        {"answer_policy": "miroflow", "tries": 2},
+        {"context_policy": "compact", "shorten_above_tokens": 200},
+    ],
+)
+def test_the_bound_holds_for_answer_stages_and_further_tries(knobs):
+    tasks = al.load_tasks("atlas").sample(10, seed=5)
+    recipe = al.recipes.research_qa(corpus=al.load_corpus("atlas"), max_turns=4).with_(**knobs)
+    lab = al.Lab()
+    bound = lab.estimate(recipe, tasks).calls_max[0]
+    runs = lab.run_many(recipe, tasks, progress=False)
+    assert sum(run.requests for run in runs) <= bound
+
+
+def test_empty_replies_without_a_bound_leave_none():
+    frame = al.Lab().estimate(al.recipes.miroflow(), ["Where is Osk?"])
+    assert frame.calls_max.isna().all()

@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final, NoReturn
 
 from axislab.answers.prompts import fill
@@ -15,6 +16,8 @@ from axislab.config import Sampling
 from axislab.errors import ConfigError, DataError
 from axislab.messages import Message
 from axislab.models.base import ChatModel, ModelReply, ModelRequest
+from axislab.models.cache import ReplyCache, open_cache
+from axislab.models.cached_model import with_cache
 from axislab.models.resolve import resolve_model
 
 GRADE_PROMPT: Final = (
@@ -55,6 +58,7 @@ class ModelGrader:
         votes: Calls for each answer; the majority decides, and a tie is wrong.
         prompt: Another prompt, with {question}, {expected} and {answer}.
         sampling: How the model is asked.
+        cache: Keeps grades beyond this process, as `Lab(cache=…)` does replies.
 
     Raises:
         ConfigError: Votes that are no whole number from 1, or a prompt that lacks a part.
@@ -72,6 +76,7 @@ class ModelGrader:
         votes: int = 1,
         prompt: str = GRADE_PROMPT,
         sampling: Sampling | None = None,
+        cache: ReplyCache | str | Path | bool | None = None,
     ) -> None:
         if isinstance(votes, bool) or not isinstance(votes, int) or votes < 1:
             raise ConfigError(f"votes={votes!r}: give a whole number, 1 or more")
@@ -81,7 +86,7 @@ class ModelGrader:
         self.votes = votes
         self.prompt = prompt
         self.sampling = Sampling(max_output_tokens=512) if sampling is None else sampling
-        self._model = resolve_model(model)
+        self._model = with_cache(resolve_model(model), open_cache(cache))
         self._known: dict[str, tuple[str, ...]] = {}
 
     @property

@@ -18,6 +18,8 @@ class Want(StrEnum):
     WORK = "work"
     ANSWER = "answer"
     SUMMARY = "summary"
+    VERDICT = "verdict"
+    """Whether a candidate answer is right."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +64,8 @@ _COMPLAINT = re.compile(
 )
 
 
+_CANDIDATE = re.compile(r"\b(?:candidate|proposed) answer:[ \t]*(.+)", re.I)
+_ASKS_VERDICT = re.compile(r"\bVERDICT:? (?:RIGHT|CORRECT)\b", re.I)
 _REPROMPT = re.compile(
     r"\breads like a tool call\b|\bcall (?:syntax|format)\b|\bno valid call\b|"
     r"\b(?:use|in) the (?:proper|correct|right) (?:\w+ )?(?:call|form|format)\b|"
@@ -78,6 +82,8 @@ def want_of(prompt: str | None, *, task: str = "") -> Want:
     """
     if prompt is None:
         return Want.WORK
+    if candidate_in(prompt) is not None:
+        return Want.VERDICT
     own, first = parse_question(prompt), parse_question(task)
     if own is not None and (first is None or own.text != first.text):
         return Want.ANSWER if _NO_CALLS.search(prompt) else Want.WORK
@@ -88,6 +94,12 @@ def want_of(prompt: str | None, *, task: str = "") -> Want:
     if _NO_CALLS.search(prompt) or (final and not is_complaint(prompt)):
         return Want.ANSWER
     return Want.WORK
+
+
+def candidate_in(prompt: str) -> str | None:
+    """The answer that a prompt asks to be checked, with a verdict of right or wrong."""
+    found = _CANDIDATE.search(prompt)
+    return found[1].strip() if found and _ASKS_VERDICT.search(prompt) else None
 
 
 @lru_cache(maxsize=4096)

@@ -78,6 +78,15 @@ def final(answer: str | None, style: Style) -> str:
     return answer if answer is not None else OPEN
 
 
+def verdict(own: str | None, candidate: str) -> str:
+    """Whether a candidate answer is what the agent reads out of what it sees."""
+    if own is None:
+        return f"{OPEN} I can neither confirm nor refute it."
+    if own.casefold().strip() == candidate.casefold().strip():
+        return "What I can see says the same.\n\nVERDICT: RIGHT"
+    return f"By what I can see it should be {own}.\n\nVERDICT: WRONG"
+
+
 def summary(facts: Iterable[Fact], missing: str | None) -> str:
     """What an attempt found out, in sentences that a later attempt can read."""
     lines = [f"- The {f.relation} of {f.entity} is {f.value}." for f in facts]

@@ -22,7 +22,7 @@ from axislab.models.sim_draws import (
 from axislab.models.sim_knowledge import Knowledge, wanted
 from axislab.models.sim_language import Question
 from axislab.models.sim_plan import Move, PlannedCall, Planner
-from axislab.models.sim_prompts import Want
+from axislab.models.sim_prompts import Want, candidate_in
 from axislab.models.sim_tokens import PER_MESSAGE, count_tokens, cut_tokens, prompt_tokens
 from axislab.models.sim_view import view_of
 
@@ -174,6 +174,10 @@ class Turn:
             missing = next((f"the {n.relation} of {n.entity}" for n in needs if n), None)
             return Said(speech.summary(knowledge.path(question), missing))
         planner = Planner(self._view, knowledge, draws=self._draws, steady=self._steady, slip=slip)
+        if self._view.want is Want.VERDICT:
+            own = planner.next(question, may_call=False, parallel=False).answer
+            candidate = candidate_in(self._request.messages[-1].text) or ""
+            return Said(speech.verdict(own, candidate))
         move = planner.next(
             question,
             may_call=self._view.want is Want.WORK and bool(self._view.tools),

@@ -39,7 +39,7 @@ from axislab.orchestrator.render import omits_results, render
 from axislab.orchestrator.steps import StepLog
 from axislab.orchestrator.tools import ToolTurn
 from axislab.orchestrator.tries import BUDGET_EXHAUSTED as BUDGET_EXHAUSTED
-from axislab.orchestrator.tries import TryLoop
+from axislab.orchestrator.tries import SAFETY_LIMIT, TryLoop
 from axislab.recipe import Recipe
 from axislab.runtime.conversation import ConversationRuntime
 from axislab.runtime.info import ConversationStepResult
@@ -199,7 +199,7 @@ class TaskOrchestrator:
             if isinstance(step, Ending):
                 return step
             result = step
-        return Ending.failed("terminated_loop_safety_limit", f"{self._limit} rounds without an end")
+        return Ending.failed(SAFETY_LIMIT, f"{self._limit} rounds without an end")
 
     async def _call_model(self) -> ConversationStepResult | Ending:
         try:
@@ -239,12 +239,13 @@ class TaskOrchestrator:
             self.lifecycle.rethink()
         else:
             self.lifecycle.think()
+        view = self.runtime.visible
         request = ModelRequest(
             messages=render(messages, self._config),
             tools=self._specs,
             sampling=sampling,
             purpose=purpose,
-            draw=self._draws.of(self.runtime.visible, purpose),
+            draw=self._draws.of(view, purpose),
         )
         self.calls += 1
         try:
@@ -255,7 +256,7 @@ class TaskOrchestrator:
                 emit=self._emit,
                 call=self.calls - 1,
                 step=self._log.next_step,
-                estimated=self.runtime.estimate(),
+                estimated=self.runtime.estimate() if view.same_as(messages) else None,
                 estimator=self.runtime.estimator_method,
                 meter=self._meter,
             )

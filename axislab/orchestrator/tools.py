@@ -77,11 +77,13 @@ class ToolTurn:
             undone = self._runtime.rollback_assistant_tool_calls(RollbackReason.TOOL_ERROR)
             if undone is not None:
                 return self._log.record(undone)
-        self._remember(prepared, came.results)
-        if self._recovery.on_bad_result == "rollback" and self._any_bad(came.results):
+        bad = [r for r in came.results if self._is_bad(r)]
+        if bad and self._recovery.on_bad_result == "rollback":
             undone = self._runtime.rollback_assistant_tool_calls(RollbackReason.TOOL_ERROR)
             if undone is not None:
+                self._remember_bad(prepared, bad)
                 return self._log.record(undone)
+        self._remember(prepared, came.results)
         result = self._runtime.apply_batch_tool_messages(
             [r.to_message() for r in came.results],
             tools_exhausted=came.exhausted,
@@ -94,13 +96,18 @@ class ToolTurn:
             self._runtime.reset_rollback_counter()
         return self._log.record(result, counter_reset=reset)
 
-    def _any_bad(self, results: Sequence[ToolResult]) -> bool:
+    def _is_bad(self, result: ToolResult) -> bool:
         recovery = self._recovery
-        return any(
-            result.content.startswith(recovery.bad_result_prefixes)
-            or _is_empty_search(result.content, recovery.empty_result_keys)
-            for result in results
+        return result.content.startswith(recovery.bad_result_prefixes) or _is_empty_search(
+            result.content, recovery.empty_result_keys
         )
+
+    def _remember_bad(self, prepared: Sequence[PreparedCall], bad: Sequence[ToolResult]) -> None:
+        """Queries of a hidden turn that led nowhere; its good ones may be asked again (A19)."""
+        ids = {result.call_id for result in bad if result.status is ToolStatus.SUCCESS}
+        for one in prepared:
+            if one.call.id in ids and (query := one.query_key) is not None:
+                self._answered[query] = self._results
 
     def _duplicates(self, prepared: Sequence[PreparedCall]) -> dict[str, str]:
         """Call id to query, of the calls whose query was answered before or stands twice."""

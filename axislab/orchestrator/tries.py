@@ -35,7 +35,10 @@ if TYPE_CHECKING:
 BUDGET_EXHAUSTED = "budget_exhausted"
 """Done reason of a run that a ceiling of the lab left no room for."""
 
-_CUT_OFF = (FinalizationTrigger.TURN_LIMIT, FinalizationTrigger.CONTEXT_LIMIT)
+SAFETY_LIMIT = "terminated_loop_safety_limit"
+"""Done reason of a main loop that would not end; an answer can still be asked for."""
+
+_CUT_OFF = (FinalizationTrigger.TURN_LIMIT, FinalizationTrigger.CONTEXT_LIMIT, SAFETY_LIMIT)
 
 
 class TryLoop:
@@ -89,6 +92,9 @@ class TryLoop:
         before = self._run.runtime.turn_idx
         ending = await self._main_loop(one)
         trigger = self._run.runtime.finalization_trigger
+        endless = ending is not None and ending.done_reason == SAFETY_LIMIT
+        if endless and self._policy.answer_stage == "always":
+            ending, trigger = None, SAFETY_LIMIT
         cut_off = trigger in _CUT_OFF
         turns = self._run.runtime.turn_idx - before
         broken = _broken(ending)

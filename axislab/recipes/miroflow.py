@@ -83,7 +83,7 @@ def miroflow(
         max_rollbacks=4,
         on_rollback_limit="stop",
         on_length="accept",
-        on_empty_reply="retry_visible",
+        on_empty_reply="retry_uncounted",
         tool_result_role="user",
         on_duplicate="rollback",
         on_bad_result="rollback",
@@ -91,6 +91,7 @@ def miroflow(
         empty_result_keys=("organic", "Pages"),
         reset_after_any_turn=True,
         repair_arguments=True,
+        attempts=5,
         **keeps,
         **({"keep_tool_results": keep_tool_result} if keeps else {}),
     )

@@ -74,11 +74,11 @@ def roll_back(draft: Draft, reason: str, target: Stage) -> Info:
     return ask_again(draft, reason, target)
 
 
-def ask_again(draft: Draft, reason: str, target: Stage) -> Info:
+def ask_again(draft: Draft, reason: str, target: Stage, *, counted: bool = True) -> Info:
     """Go back to where the newest assistant message was received, as if it had not come."""
     draft.move(Stage.ROLLBACK, target)
     draft.turn_idx -= 1
-    draft.rollbacks += 1
+    draft.rollbacks += counted
     return {"assistant_rollback_count": draft.rollbacks, "rollback_reason": reason}
 
 
@@ -255,7 +255,8 @@ def _verdict_roll_back(context: Context, draft: Draft, turn: Turn, made: Decisio
 
 
 def _verdict_ask_again(context: Context, draft: Draft, turn: Turn, made: Decision) -> Info:
-    return ask_again(draft, made.reason or "", turn.prior)
+    counted = turn.config.on_empty_reply != "retry_uncounted"
+    return ask_again(draft, made.reason or "", turn.prior, counted=counted)
 
 
 def _format_info(turn: Turn, made: Decision) -> Info:

@@ -129,7 +129,8 @@ def empty_reply(turn: Turn) -> Decision | Pass:
         return Pass("it is not empty")
     if turn.config.on_empty_reply == "accept":
         return Pass("on_empty_reply='accept' takes an empty reply")
-    if not turn.may_roll_back:
+    uncounted = turn.config.on_empty_reply == "retry_uncounted"
+    if not turn.may_roll_back and not uncounted:
         return Pass(_no_room(turn))
     if turn.config.on_empty_reply == "retry":
         return roll_back("empty_reply", "L4", RollbackReason.EMPTY_REPLY, "empty: hidden")

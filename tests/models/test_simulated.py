@@ -561,3 +561,20 @@ def test_no_profile_warns_or_fails_on_strange_histories():
         warnings.simplefilter("error")
         for messages in strange:
             assert ask(*messages).usage.input_tokens >= 3
+
+
+def test_a_second_opinion_says_what_the_agent_reads_itself():
+    facts = "The capital of Osk is Tal Moor."
+    for candidate, verdict in (("Tal Moor", "RIGHT"), ("Bebo", "WRONG")):
+        prompt = (
+            "Check it.\n\nTask: What is the capital of Osk?\n\n"
+            f"Candidate answer: {candidate}\n\nEnd with VERDICT: RIGHT or VERDICT: WRONG."
+        )
+        messages = [
+            Message.user("What is the capital of Osk?"),
+            Message.assistant(facts),
+            Message.user(prompt),
+        ]
+        request = ModelRequest(messages=messages, draw="run:verification")
+        text = asyncio.run(SimulatedModel(FailureProfile()).complete(request)).text
+        assert text.endswith(f"VERDICT: {verdict}")

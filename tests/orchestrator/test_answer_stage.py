@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -350,6 +351,28 @@ def test_miroflow_records_an_empty_search_before_hiding_it():
     assert run.answer == "Verren"
 
 
+def test_good_results_of_a_hidden_turn_may_be_asked_for_again():
+    def search(q):
+        return '{"organic": []}' if q == "b" else f"found {q}"
+
+    made = miroflow_tool("google_search", search)
+    both = [call("google_search", q="a"), call("google_search", q="b")]
+    script = [both, call("google_search", q="a"), "done", BOX]
+    run = run_of(script, recipe=miroflow(tools=[made]))
+    reasons = [r.data.get("rollback_reason") for r in run.trace.of("step")]
+    assert [r for r in reasons if r] == ["tool_error"]
+    assert "found a" in texts(run)
+
+
+def test_miroflow_asks_again_for_any_number_of_empty_replies():
+    run = run_of([*[""] * 7, "done", BOX], recipe=miroflow(max_turns=3))
+    assert (run.answer, run.turns) == ("Verren", 2)
+    endless = ScriptedModel(lambda r: BOX if "final answer" in r.messages[-1].text else "")
+    cut = run_of(endless, recipe=miroflow(max_turns=3))
+    assert cut.answer == "Verren", "the answer stage follows a loop that would not end"
+    assert attempts_df(cut)["cut_off"].tolist() == [True]
+
+
 def test_miroflow_mends_the_names_of_arguments():
     seen = []
 
@@ -370,6 +393,25 @@ def test_miroflow_mends_the_names_of_arguments():
         {"url": "u", "info_to_extract": "the year"},
         {"code_block": "1+1", "sandbox_id": "default"},
     ]
+
+
+def test_only_the_operations_meant_for_it_may_go_on_after_an_end():
+    run = run_of(["a", BOX], answer_attempts=2)
+    records = [
+        replace(r, data={**r.data, "operation": "assistant"})
+        if r.data.get("operation") == "ask_for_answer"
+        else r
+        for r in run.trace.records
+    ]
+    report = fsck(Trace(records))
+    assert [p.code for p in report.problems] == ["stage_move"]
+
+
+def test_a_side_question_has_no_estimate_of_the_visible_list():
+    run = run_of(["a", "account", BOX], tries=2)
+    rows = [r.data for r in run.trace.of("model.request")]
+    known = [r.get("estimated_prompt_tokens") is not None for r in rows]
+    assert known == [True, False, True]
 
 
 def test_the_header_holds_the_whole_policy():

@@ -91,3 +91,20 @@ def test_a_grader_is_part_of_the_recipe():
         grader(RIGHT, prompt="{question} {answer}")
     with pytest.raises(ConfigError, match="give it to a Recipe"):
         one("a", "a")
+
+
+class Paid(ScriptedModel):
+    """Counts as a real model, so that its replies are worth keeping."""
+
+    simulated = False
+
+
+def test_grades_can_be_kept_beyond_the_process(tmp_path):
+    asked = []
+    for _ in range(2):
+        judge = Paid([RIGHT], name="judge")
+        run = graded(ModelGrader(judge, cache=tmp_path / "grades"))
+        assert run.correct is True
+        asked.append(len(judge.requests))
+    assert asked == [1, 0]
+    assert run.trace.of("model.request")[-1].data["cached"] is True
