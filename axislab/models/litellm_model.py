@@ -164,12 +164,17 @@ class LiteLLMModel:
 
     @cached_property
     def _listed_trailing(self) -> str:
+        return "continued" if self._listed.get("supports_assistant_prefill") else "folded"
+
+    @cached_property
+    def _listed(self) -> Mapping[str, Any]:
+        """The model's entry in litellm's list, empty if it is not listed; looking takes 0.1 ms."""
         try:
             with quiet:
-                known = load_litellm().get_model_info(self._name)
+                known: Mapping[str, Any] = load_litellm().get_model_info(self._name)
         except Exception:  # a bare Exception for a model that is not listed
-            return "folded"
-        return "continued" if known.get("supports_assistant_prefill") else "folded"
+            return {}
+        return known
 
     @property
     def cache_identity(self) -> Mapping[str, Any]:
@@ -217,12 +222,7 @@ class LiteLLMModel:
         if self.price is not None:
             return self.price
         self.check()
-        try:
-            with quiet:
-                known = load_litellm().get_model_info(self._name)
-        except Exception:  # a bare Exception for a model that is not listed
-            return None
-        return listed_price(known, prompt=prompt)
+        return listed_price(self._listed, prompt=prompt)
 
     async def complete(self, request: ModelRequest) -> ModelReply:
         """Answer one request with one request on the wire.
