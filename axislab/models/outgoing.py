@@ -144,7 +144,9 @@ def safe_arguments(text: str) -> str:
         return "{}"
     if not isinstance(value, dict):
         return "{}"
-    if "\\" in text and "\\ud" in text.lower():  # an escaped surrogate is valid JSON, yet not valid text
+    if (
+        "\\" in text and "\\ud" in text.lower()
+    ):  # an escaped surrogate is valid JSON, yet not valid text
         return clean(json.dumps(value, ensure_ascii=False))
     return clean(text)
 

@@ -30,7 +30,7 @@ from axislab.models.litellm_model import LiteLLMModel
 ROUNDS = 20
 CALLS = 128
 CONCURRENCIES = (1, 64)
-MODEL = "openai/fake-1"
+MODEL = "openai/ok"
 SETTLE = 0.02
 """Seconds litellm has for what it does behind a call; both ways are given them."""
 

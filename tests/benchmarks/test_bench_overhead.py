@@ -5,7 +5,6 @@ import asyncio
 import pytest
 
 from tests.benchmarks.bench_overhead import (
-    CALLS,
     CONCURRENCIES,
     MODEL,
     ROUNDS,
@@ -21,13 +20,13 @@ FEW = 24
 """Calls a round, where the whole benchmark would take minutes."""
 
 
-def measured(*, length: int, concurrency: int, calls: int = CALLS) -> Cost:
+def measured(*, length: int, concurrency: int, calls: int, rounds: int = ROUNDS) -> Cost:
     from axislab.models._litellm import load_litellm
 
     async def work(url: str) -> Cost:
         try:
             return await measure(
-                url, concurrency=concurrency, length=length, rounds=ROUNDS, calls=calls
+                url, concurrency=concurrency, length=length, rounds=rounds, calls=calls
             )
         finally:
             await load_litellm().close_litellm_async_clients()
@@ -40,3 +39,30 @@ def measured(*, length: int, concurrency: int, calls: int = CALLS) -> Cost:
 def test_a_call_costs_at_most_a_tenth_more_than_litellm_alone(concurrency: int) -> None:
     found = measured(length=10, concurrency=concurrency, calls=max(FEW, concurrency))
     assert found.ratio <= 1.10, found
+
+
+def test_axislab_does_not_grow_faster_with_the_conversation_than_litellm_does() -> None:
+    found = measured(length=100, concurrency=64, calls=64, rounds=ROUNDS // 2)
+    assert found.ratio <= 1.15, found
+
+
+def test_both_ways_send_the_same_request_and_nothing_else() -> None:
+    from axislab.models._litellm import load_litellm
+    from tests.models.fake_server import FakeServer
+
+    server = FakeServer()
+
+    async def work() -> None:
+        for way in ways(server.url, 10):
+            await way()
+        await load_litellm().close_litellm_async_clients()
+
+    try:
+        asyncio.run(work())
+    finally:
+        server.stop()
+    alone, through = server.requests
+    assert alone == through
+    assert len(alone["messages"]) == len(conversation(10)) == 10
+    assert alone["tools"][0]["function"]["name"] == SEARCH.name
+    assert alone["model"] == MODEL.partition("/")[2]
