@@ -1,8 +1,8 @@
 """`python -m tests.benchmarks.bench_overhead`: what axislab adds to `litellm.acompletion`.
 
 The same requests go to the same server in a process of its own, once through `call_model` around
-a `LiteLLMModel`, once through litellm alone. Both take turns within each round, and what counts is
-the CPU time of this process, so that a busy machine slows both alike.
+a `LiteLLMModel`, once through litellm alone. Both take turns many times in each round, and what
+counts is the CPU time of this process, so that a busy machine slows both alike.
 """
 
 from __future__ import annotations
@@ -31,7 +31,10 @@ ROUNDS = 20
 CALLS = 128
 CONCURRENCIES = (1, 64)
 MODEL = "openai/ok"
-SETTLE = 0.02
+SLICES = 16
+"""How often the ways take turns within a round where calls go one by one; with more at once a
+slice is as many calls as there are at once."""
+SETTLE = 0.004
 """Seconds litellm has for what it does behind a call; both ways are given them."""
 
 SEARCH = ToolSpec(
@@ -103,43 +106,48 @@ def ways(url: str, length: int) -> tuple[Call, Call]:
     return bare, ours
 
 
-async def seconds_a_call(way: Call, *, calls: int, concurrency: int) -> float:
-    """CPU seconds of one of so many calls, so many at once."""
+async def seconds(way: Call, *, calls: int, concurrency: int) -> float:
+    """CPU seconds of so many calls, so many at once."""
     left = iter(range(calls))
 
     async def work() -> None:
         for _ in left:
             await way()
 
-    gc.collect()
     start = time.process_time()
     await asyncio.gather(*(work() for _ in range(concurrency)))
     await asyncio.sleep(SETTLE)
-    return (time.process_time() - start) / calls
+    return time.process_time() - start
+
+
+async def one_round(pair: tuple[Call, Call], *, calls: int, concurrency: int) -> list[float]:
+    """CPU seconds of a call of either, who take turns so often that noise hits both alike."""
+    size = max(concurrency, calls // SLICES)
+    slices = max(2, calls // size)
+    spent = [0.0, 0.0]
+    gc.collect()
+    for number in range(slices):
+        for which in (0, 1) if number % 2 else (1, 0):
+            spent[which] += await seconds(pair[which], calls=size, concurrency=concurrency)
+    return [total / (slices * size) for total in spent]
 
 
 async def measure(
     url: str, *, concurrency: int, length: int = 10, rounds: int = ROUNDS, calls: int = CALLS
 ) -> Cost:
     """What a call costs either way, in rounds in which both take turns."""
-    bare, ours = ways(url, length)
-    for way in (bare, ours):
-        await seconds_a_call(way, calls=2 * concurrency + 8, concurrency=concurrency)
+    pair = ways(url, length)
+    await one_round(pair, calls=2 * concurrency + 8, concurrency=concurrency)
     gc.collect()
     gc.freeze()  # what litellm has imported is not looked through again in either's time
-    times: dict[Call, list[float]] = {bare: [], ours: []}
     try:
-        for number in range(rounds):
-            for way in (bare, ours) if number % 2 else (ours, bare):
-                spent = await seconds_a_call(way, calls=calls, concurrency=concurrency)
-                times[way].append(spent)
+        found = [await one_round(pair, calls=calls, concurrency=concurrency) for _ in range(rounds)]
     finally:
         gc.unfreeze()
-    ratios = [a / b for a, b in zip(times[ours], times[bare], strict=True)]
     return Cost(
-        litellm=statistics.median(times[bare]),
-        axislab=statistics.median(times[ours]),
-        ratio=statistics.median(ratios),
+        litellm=statistics.median(bare for bare, _ in found),
+        axislab=statistics.median(ours for _, ours in found),
+        ratio=statistics.median(ours / bare for bare, ours in found),
     )
 
 
