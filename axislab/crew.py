@@ -58,7 +58,7 @@ class Crew:
         """Start the jobs in order, no more than `at_once` unfinished, while there is a budget.
 
         Raises:
-            TraceError: Not one trace could be written.
+            TraceError: A trace could not be begun, or not one could be written to its end.
         """
         places = iter(range(len(self)))
 
@@ -66,8 +66,8 @@ class Crew:
             for place in places:
                 if self.exhausted:
                     return
+                handle = self.handles[place] = start(self.jobs[place])
                 try:
-                    handle = self.handles[place] = start(self.jobs[place])
                     run = await handle
                 except TraceError as problem:
                     self.unwritten.append(problem)
