@@ -8,6 +8,8 @@ from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any, Protocol
 
+from axislab.borders import shown
+from axislab.errors import ConfigError
 from axislab.events import Event
 from axislab.orchestrator.task import TaskOrchestrator
 from axislab.running import Handle
@@ -131,13 +133,21 @@ class RunHandle:
             TimeoutError: It is not done by then; it goes on.
             KeyboardInterrupt: Ctrl-C or the Stop button; the run is INTERRUPTED.
             TraceError: Its trace could not be written.
+            ConfigError: No number of seconds.
         """
+        _check_seconds(timeout)
         if not self._handle.wait(timeout):
             raise TimeoutError(f"run {self.run.id} is still {self.status} after {timeout} s")
         return self._handle.value()
 
     def on_record(self, view: RecordView) -> None:
-        """Tell a function of every record from now on; it is called on the run's own thread."""
+        """Tell a function of every record from now on; it is called on the run's own thread.
+
+        Raises:
+            ConfigError: Not a function.
+        """
+        if not callable(view):
+            raise ConfigError(f"on_record({shown(view)}): give a function of a Record")
         self._live.add_view(view)
 
     def when_done(self, call: Callable[[], None]) -> None:
@@ -159,3 +169,11 @@ class RunHandle:
             self._view = LiveRun(self)
         bundle: dict[str, Any] = self._view.mimebundle()
         return bundle
+
+
+def _check_seconds(timeout: object) -> None:
+    if timeout is None:
+        return
+    number = isinstance(timeout, int | float) and not isinstance(timeout, bool) and timeout >= 0
+    if not number:
+        raise ConfigError(f"timeout={shown(timeout)}: give a number of seconds, 0 or more, or None")

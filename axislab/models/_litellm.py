@@ -80,14 +80,19 @@ def load_litellm() -> Any:
         if not _loaded:
             # Read while litellm is imported: without it a price list is fetched from the web.
             os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+            _hush()  # what it says while it is imported, should the root logger let all through
             with quiet:
                 litellm: Any = importlib.import_module("litellm")
             litellm.suppress_debug_info = True
             litellm.disable_hf_tokenizer_download = True
-            for name in ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy"):
-                logging.getLogger(name).setLevel(logging.ERROR)
+            _hush()
             _loaded.append(litellm)
     return _loaded[0]
+
+
+def _hush() -> None:
+    for name in ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy"):
+        logging.getLogger(name).setLevel(logging.ERROR)
 
 
 def register_provider(name: str, handler: object) -> None:

@@ -25,6 +25,7 @@ from axislab.models.base import ModelReply, ModelRequest
 from axislab.models.classify import classify
 from axislab.models.estimators import MessageCounter, litellm_estimator
 from axislab.models.incoming import RawReply, read_reply
+from axislab.models.masking import mask_problem, masked_reply, secrets_of, telling
 from axislab.models.outgoing import tools_of, wire_messages, wire_tools
 from axislab.models.price import Price, listed_price
 from axislab.models.profiles import ProviderProfile, profile_named, profile_of
@@ -34,7 +35,6 @@ from axislab.models.redact import (
     mask_url,
     redact,
     require_url,
-    url_secrets,
 )
 from axislab.models.request_key import provider_identity
 from axislab.models.usage import reported_usage
@@ -56,6 +56,8 @@ _EXAMPLES: Final = (
     "'openai/gpt-4o-mini', 'anthropic/claude-sonnet-4-5', 'gemini/gemini-2.5-flash', "
     "'ollama/llama3.2', 'hosted_vllm/NAME' with api_base=, 'axislab/simulated'"
 )
+_OF_AN_ADDRESS: Final = {ErrorKind.CONNECTION, ErrorKind.MALFORMED_REPLY, ErrorKind.NOT_FOUND}
+"""Errors that may come of a wrong address, which are told with the one given."""
 _KEYLESS: Final = frozenset({"bedrock", "bedrock_converse", "sagemaker", "vertex_ai", "ollama"})
 """Providers with other ways to identify themselves, or with no need to."""
 
@@ -164,12 +166,17 @@ class LiteLLMModel:
 
     @cached_property
     def _listed_trailing(self) -> str:
+        return "continued" if self._listed.get("supports_assistant_prefill") else "folded"
+
+    @cached_property
+    def _listed(self) -> Mapping[str, Any]:
+        """The model's entry in litellm's list, empty if it is not listed; looking takes 0.1 ms."""
         try:
             with quiet:
-                known = load_litellm().get_model_info(self._name)
+                known: Mapping[str, Any] = load_litellm().get_model_info(self._name)
         except Exception:  # a bare Exception for a model that is not listed
-            return "folded"
-        return "continued" if known.get("supports_assistant_prefill") else "folded"
+            return {}
+        return known
 
     @property
     def cache_identity(self) -> Mapping[str, Any]:
@@ -217,12 +224,7 @@ class LiteLLMModel:
         if self.price is not None:
             return self.price
         self.check()
-        try:
-            with quiet:
-                known = load_litellm().get_model_info(self._name)
-        except Exception:  # a bare Exception for a model that is not listed
-            return None
-        return listed_price(known, prompt=prompt)
+        return listed_price(self._listed, prompt=prompt)
 
     async def complete(self, request: ModelRequest) -> ModelReply:
         """Answer one request with one request on the wire.
@@ -277,6 +279,10 @@ class LiteLLMModel:
 
     def _billed(self, error: ModelError, raw: RawReply) -> ModelError:
         """The error, with what the provider says it was billed for all the same."""
+        if error.original is not None:
+            mask_problem(error.original, self._secrets())
+        if error.kind in _OF_AN_ADDRESS and self._api_base:
+            error.args = (f"{error} (at {mask_url(self._api_base)})",)
         usage = reported_usage(raw.usage)
         if usage is not None:
             price = self.list_price(prompt=usage.input_tokens or 0)
@@ -284,7 +290,8 @@ class LiteLLMModel:
         return error
 
     def _priced(self, reply: ModelReply, response: Any) -> ModelReply:
-        """The reply with its cost, or with the reason why there is none."""
+        """The reply with its cost, or with the reason why there is none; and without secrets."""
+        reply = masked_reply(reply, self._telling)
         if not _is_whole(reply.usage):
             return _with_cost(reply, missing="the provider did not report the tokens")
         if self.price is not None:
@@ -339,10 +346,12 @@ class LiteLLMModel:
                 kind=ErrorKind.MISSING_KEY,
             )
 
-    def _secrets(self) -> list[str]:
-        found = [self._api_key or ""]
-        found += [str(v) for k, v in self._extra.items() if is_secret_name(k)]
-        return found + url_secrets(self._api_base or "")
+    def _secrets(self) -> tuple[str, ...]:
+        return secrets_of(api_key=self._api_key, api_base=self._api_base, extra=self._extra)
+
+    @cached_property
+    def _telling(self) -> tuple[str, ...]:
+        return telling(self._secrets())
 
 
 def _sampling(sampling: Sampling) -> dict[str, Any]:
