@@ -130,7 +130,8 @@ def test_the_instructions_name_every_tool_and_its_fields() -> None:
     told = instructions_for((SEARCH, NOTES))
     assert "- search(query): Find documents." in told
     assert "- notes(): Read your notes." in told
-    assert '{"tool": "search", "arguments": {"query": "words"}}' in told
+    assert '{"tool": "search", "arguments": {"query": "..."}}' in told
+    assert '{"tool": "notes", "arguments": {}}' in told
 
 
 def test_messages_become_role_and_text() -> None:
@@ -145,13 +146,21 @@ def test_messages_become_role_and_text() -> None:
     ]
     plain = plain_messages(messages, tools=(SEARCH,))
     assert [m["role"] for m in plain] == ["system", "user", "assistant", "user"]
-    assert plain[0]["content"].startswith("Be brief.\n\nYou work in steps.")
+    assert plain[0]["content"].startswith("Be brief.\n\nEach of your replies is one JSON object")
     assert plain[2]["content"].splitlines() == [
         "Let me look.",
-        '{"tool": "search", "arguments": {"query": "Osk"}}',
-        '{"tool": "search", "arguments": {}}',
+        'I use search with {"query": "Osk"}.',
+        'I use search with {"query": .',
     ]
-    assert plain[3]["content"] == "Result of search:\nFound."
+    assert plain[3]["content"].startswith("Result of search:\nFound.\n\nThe question was: Where?")
+
+
+def test_the_question_is_repeated_after_a_result_only() -> None:
+    result = [Message.user("Where?"), Message.tool("Found.", tool_call_id="c", name="search")]
+    later = [*result, Message.user("Answer now.")]
+    for messages, tools, times in ((result, (SEARCH,), 1), (later, (SEARCH,), 0), (result, (), 0)):
+        text = json.dumps(plain_messages(messages, tools=tools))
+        assert text.count("The question was: Where?") == times
 
 
 def test_without_tools_nothing_is_added() -> None:
