@@ -22,6 +22,9 @@ _CUT_CALL: Final = re.compile(
 )
 _CUT_ANSWER: Final = re.compile(r'^\s*\{\s*"answer"\s*:\s*"(?P<rest>(?:[^"\\]|\\.)*)', re.DOTALL)
 _ANSWER: Final = '{"answer": "..."}'
+_UNSURE: Final = re.compile(r"(?:\\u[dD][89abAB][0-9a-fA-F]{2})?(?:\\u[0-9a-fA-F]{0,3})?$")
+"""The end of a JSON text that the next characters may still change."""
+_MAYBE_LATEX: Final = re.compile(r"[\x08\x0c][a-z]{0,3}$")
 _HALF_ESCAPE: Final = re.compile(r"\\u[0-9a-fA-F]{0,3}$")
 
 
@@ -58,7 +61,8 @@ def instructions_for(tools: Sequence[ToolSpec]) -> str:
     """
     lines = [
         "Each of your replies is one JSON object and nothing else: you use a tool, or you answer.",
-        f"Use a tool to find out what you do not know. When you know the answer, give it: {_ANSWER}",
+        "Use a tool to find out what you do not know. "
+        f"When you know the answer, give it: {_ANSWER}",
         "Tools:",
     ]
     for tool in tools:
@@ -114,6 +118,21 @@ def read_constrained(text: str, *, cut: bool = False) -> Said:
     if isinstance(value, Mapping) and isinstance(value.get("answer"), str):
         return Said(text=_unescaped(value["answer"]))
     return Said(text=text)
+
+
+def spoken(text: str) -> str:
+    """Of the beginning of a constrained reply, as much of its answer as is certain by now.
+
+    Each longer beginning says the same and maybe more.
+    """
+    found = _CUT_ANSWER.match(text)
+    if found is None:
+        return ""
+    try:
+        said = json.loads(f'"{_UNSURE.sub("", found["rest"])}"')
+    except ValueError:  # a control character, which no schema lets through
+        return ""
+    return clean(_unescaped(_MAYBE_LATEX.sub("", said)))
 
 
 _ROLES: Final = {
