@@ -22,9 +22,9 @@ _CUT_CALL: Final = re.compile(
 )
 _CUT_ANSWER: Final = re.compile(r'^\s*\{\s*"answer"\s*:\s*"(?P<rest>(?:[^"\\]|\\.)*)', re.DOTALL)
 _ANSWER: Final = '{"answer": "..."}'
-_UNSURE: Final = re.compile(r"(?:\\u[dD][89abAB][0-9a-fA-F]{2})?(?:\\u[0-9a-fA-F]{0,3})?$")
+_UNSURE: Final = re.compile(r"(?:\\u[dD][89abAB][0-9a-fA-F]{2})?(?:\\u[0-9a-fA-F]{0,3})?\Z")
 """The end of a JSON text that the next characters may still change."""
-_MAYBE_LATEX: Final = re.compile(r"[\x08\x0c][a-z]{0,3}$")
+_MAYBE_LATEX: Final = re.compile(r"[\x08\x0c][a-z]{0,3}\Z")
 _HALF_ESCAPE: Final = re.compile(r"\\u[0-9a-fA-F]{0,3}$")
 
 

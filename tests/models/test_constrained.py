@@ -13,6 +13,7 @@ from axislab.models.constrained import (
     plain_messages,
     read_constrained,
     schema_for,
+    spoken,
 )
 
 SEARCH = ToolSpec(
@@ -166,3 +167,21 @@ def test_the_question_is_repeated_after_a_result_only() -> None:
 def test_without_tools_nothing_is_added() -> None:
     assert plain_messages([Message.user("a")]) == [{"role": "user", "content": "a"}]
     assert plain_messages([Message.user("a")], tools=(SEARCH,))[0]["role"] == "system"
+
+
+@given(st.text() | st.text('abc\\\n"\x08\x0cboxedfr{}é😀', max_size=40), st.booleans())
+def test_what_is_spoken_only_ever_grows_into_the_answer(answer: str, ascii_only: bool) -> None:
+    text = json.dumps({"answer": answer}, ensure_ascii=ascii_only)
+    before = ""
+    for end in range(len(text) + 1):
+        now = spoken(text[:end])
+        assert now.startswith(before)
+        before = now
+    assert (read_constrained(text).text or "").startswith(before)
+
+
+def test_a_whole_answer_was_spoken_to_its_end_and_a_call_never() -> None:
+    assert spoken(json.dumps({"answer": 'He said "Tal".\n'})) == 'He said "Tal".\n'
+    assert spoken(r'{"answer": "\boxed{4}"}') == r"\boxed{4}"
+    assert {spoken(json.dumps(CALL)[:n]) for n in range(60)} == {""}
+    assert spoken("Tal Moor") == ""
