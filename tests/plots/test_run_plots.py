@@ -133,7 +133,16 @@ def test_a_plot_of_one_run_takes_its_frame_and_refuses_others(plot, frame):
 
 def test_the_examples_in_the_docstrings_run():
     attempted = 0
-    for name in ("budget", "failure_modes", "graph", "rollbacks", "stage_graph", "stage_path", "style", "text"):
+    for name in (
+        "budget",
+        "failure_modes",
+        "graph",
+        "rollbacks",
+        "stage_graph",
+        "stage_path",
+        "style",
+        "text",
+    ):
         result = doctest.testmod(importlib.import_module(f"axislab.plots.{name}"))
         assert result.failed == 0
         attempted += result.attempted
