@@ -16,6 +16,7 @@ from axislab.events import Emit, ModelRequested
 from axislab.messages import Usage
 from axislab.models.base import ChatModel, ModelReply, ModelRequest
 from axislab.models.classify import classify
+from axislab.models.deltas import Audience, OnDelta, ask
 
 RETRIED: Final[Mapping[ErrorKind, bool]] = MappingProxyType(
     {
@@ -69,6 +70,7 @@ async def call_model(
     call: int,
     step: int,
     estimated: int | None = None,
+    on_delta: OnDelta | None = None,
     sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
     rng: Chance = random,
     clock: Callable[[], float] = time.monotonic,
@@ -83,6 +85,8 @@ async def call_model(
         call: Number of the call within the run.
         step: Number of the step the reply leads to.
         estimated: Tokens the budget expects the prompt to have.
+        on_delta: Hears the pieces of each reply, which is then streamed where the model can;
+            END and DISCARDED say what became of them.
         sleep: Waits between requests.
         rng: Jitter of the waits.
         clock: Seconds, for latencies and the deadline.
@@ -92,6 +96,7 @@ async def call_model(
             ends the task or the process.
     """
     call_ = _Call(model, request, retry=retry, emit=emit, call=call, step=step, estimated=estimated)
+    call_.audience = None if on_delta is None else Audience(on_delta)
     deadline = clock() + retry.call_deadline
     for attempt in range(1, retry.attempts + 1):
         seconds = min(retry.request_timeout, max(0.0, deadline - clock()))
@@ -152,9 +157,24 @@ class _Call:
         self.call = call
         self.step = step
         self.estimated = estimated
+        self.audience: Audience | None = None
 
     async def attempt(self, number: int, *, seconds: float, clock: Callable[[], float]) -> _Outcome:
-        """One request; all that can go wrong with it is in the outcome."""
+        """One request, whose pieces are told; all that can go wrong is in the outcome."""
+        outcome, why = None, "stopped"
+        try:
+            outcome = await self._attempt(number, seconds=seconds, clock=clock)
+            if isinstance(outcome.result, ModelError):
+                why = str(outcome.result.kind)
+        finally:
+            if self.audience is not None:
+                whole = outcome is not None and isinstance(outcome.result, ModelReply)
+                self.audience.end() if whole else self.audience.discard(why)
+        return outcome
+
+    async def _attempt(
+        self, number: int, *, seconds: float, clock: Callable[[], float]
+    ) -> _Outcome:
         request = self.request
         if number > 1:
             request = replace(request, draw=f"{request.draw}#{number}")
@@ -163,7 +183,7 @@ class _Call:
         limit = asyncio.timeout(seconds)
         try:
             async with limit:
-                reply = await self.model.complete(request)
+                reply = await ask(self.model, request, self.audience)
         except Exception as problem:  # a user's own model may raise anything
             latency = clock() - started
             if limit.expired():

@@ -11,11 +11,11 @@ from axislab.errors import ErrorKind, ModelError
 from axislab.messages import Json, ToolCall, Usage
 from axislab.models.base import ModelReply
 from axislab.models.outgoing import clean
+from axislab.models.thoughts import split_thoughts
 
 _PLAIN_STOPS: Final = frozenset(
     {"stop", "end_turn", "stop_sequence", "complete", "eos", "eos_token"}
 )
-_OPEN_THOUGHT: Final = "<think>"
 
 
 @dataclass(slots=True)
@@ -82,7 +82,8 @@ def read_reply(response: Any, *, model: str, raw: RawReply | None = None) -> Mod
         tool_calls=calls,
         finish_reason=_finish_reason(choice, raw),
         usage=_usage(response, raw, empty=not (text or reasoning or calls)),
-        request_id=_text(getattr(response, "id", None)),
+        # litellm makes an id up where the provider gave none
+        request_id=_text(getattr(response, "id", None) if raw.data is None else raw.data.get("id")),
         model=_text(getattr(response, "model", None)),
     )
 
@@ -98,16 +99,16 @@ def _text(value: object) -> str | None:
 
 
 def _texts(message: Any) -> tuple[str | None, str | None]:
-    """Content and reasoning; a refusal counts as content, an unclosed thought as reasoning."""
+    """Content and reasoning; a refusal counts as content, a leading thought as reasoning."""
     text = _text(getattr(message, "content", None))
     reasoning = _text(getattr(message, "reasoning_content", None))
     if not text:
         fields = getattr(message, "provider_specific_fields", None) or {}
         refusal = getattr(message, "refusal", None) or fields.get("refusal")
         text = _text(refusal) or text
-    if text and text.lstrip().startswith(_OPEN_THOUGHT) and "</think>" not in text:
-        thought = text.lstrip().removeprefix(_OPEN_THOUGHT)
-        return "", (reasoning or "") + thought
+    split = split_thoughts(text or "")
+    if split.thought is not None:
+        return split.text, (reasoning or "") + split.thought
     return text, reasoning
 
 

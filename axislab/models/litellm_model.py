@@ -22,10 +22,12 @@ from axislab.models._litellm import (
 )
 from axislab.models.base import ModelReply, ModelRequest
 from axislab.models.classify import classify
+from axislab.models.deltas import OnDelta
 from axislab.models.incoming import RawReply, read_reply
 from axislab.models.outgoing import tools_of, wire_messages, wire_tools
 from axislab.models.price import Price
 from axislab.models.redact import is_secret_name, mask_url, url_secrets
+from axislab.models.streamed import read_stream, stream_error
 
 SIMULATED: Final = "axislab"
 """The provider of the simulated agent."""
@@ -189,6 +191,42 @@ class LiteLLMModel:
             raise classify(problem, model=self._name, secrets=self._secrets()) from None
         reply = read_reply(response, model=self._name, raw=raw)
         return self._priced(reply, response)
+
+    async def stream(self, request: ModelRequest, on_delta: OnDelta) -> ModelReply:
+        """The same with a streamed answer, of which every piece is told.
+
+        Args:
+            request: What is asked.
+            on_delta: Hears the pieces.
+
+        Raises:
+            ModelError: No reply, or a part of one; its kind says why.
+        """
+        if not self._checked:
+            await asyncio.to_thread(self.check)
+        arguments = {**self._arguments(request), "stream": True}
+        if self._streams_usage():
+            arguments["stream_options"] = {"include_usage": True}
+        begun = False
+        try:
+            with quiet:
+                response = await load_litellm().acompletion(**arguments)
+                begun = True
+                whole = await read_stream(
+                    response, model=self._name, name=self._name, on_delta=on_delta
+                )
+        except Exception as problem:  # litellm raises what any provider's code raises
+            judge = stream_error if begun else classify
+            raise judge(problem, model=self._name, secrets=self._secrets()) from None
+        return self._priced(
+            read_reply(whole.response, model=self._name, raw=whole.raw), whole.response
+        )
+
+    def _streams_usage(self) -> bool:
+        known = load_litellm().get_supported_openai_params(
+            model=self._name, custom_llm_provider=self._provider
+        )
+        return self._own or "stream_options" in (known or ())
 
     def _arguments(self, request: ModelRequest) -> dict[str, Any]:
         """All parameters of the litellm call but `logger_fn`."""
