@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import secrets
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from itertools import product
@@ -18,12 +17,14 @@ from axislab.handle import LiveTrace, Recorder, RunHandle
 from axislab.models.base import ChatModel
 from axislab.models.resolve import resolve_model
 from axislab.orchestrator.task import RunIdentity, TaskOrchestrator
+from axislab.progress import progress_of
 from axislab.recipe import Recipe
 from axislab.running import Handle
 from axislab.tasks import Task, TaskLike, as_task
 from axislab.trace.memory import MemoryRecorder
 from axislab.trace.recorder import TraceRecorder, trace_path
 from axislab.trace.run import Run
+from axislab.widgets.streaming import StreamPrinter, in_notebook, shown_live
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -124,6 +125,7 @@ class Lab:
         repeat: int = 0,
         arm: str | None = None,
         study: str | None = None,
+        stream: bool = False,
     ) -> RunHandle:
         """Start a run in the background and return at once.
 
@@ -134,6 +136,8 @@ class Lab:
             repeat: Number of the repeat; each has draws of its own.
             arm: Name of the arm the run belongs to.
             study: Name of the study it belongs to.
+            stream: Show the replies while they come: in the live view of a notebook, else on
+                standard output. The run and its trace are the same.
 
         Raises:
             ConfigError: Not a recipe, or one that cannot be run.
@@ -155,8 +159,12 @@ class Lab:
                 study=study,
                 coupling=self.coupling,
             ),
+            stream=stream,
         )
-        return RunHandle(orchestrator, live)
+        handle = RunHandle(orchestrator, live)
+        if stream and not in_notebook():
+            handle.on_delta(StreamPrinter(label=_label(orchestrator.model)))
+        return handle
 
     def run(self, recipe: Recipe, task: TaskLike, **which: Any) -> Run:
         """Run a recipe on a task and wait for it: in a script, a cell or nbclient.
@@ -164,11 +172,15 @@ class Lab:
         Takes what `start` takes and raises what `start` raises. Whatever goes wrong later gives
         a run with status FAILED; see `run.error` and `run.raise_for_status()`.
         """
-        return self.start(recipe, task, **which).result()
+        handle = self.start(recipe, task, **which)
+        with shown_live(handle, wanted=bool(which.get("stream"))):
+            return handle.result()
 
     async def arun(self, recipe: Recipe, task: TaskLike, **which: Any) -> Run:
         """The same for code that awaits; the run itself is on axislab's own loop."""
-        return await self.start(recipe, task, **which)
+        handle = self.start(recipe, task, **which)
+        with shown_live(handle, wanted=bool(which.get("stream"))):
+            return await handle
 
     # Many runs -------------------------------------------------------------------------------
 
@@ -203,12 +215,12 @@ class Lab:
         crew = self._crew(recipe, tasks, repeats=repeats, seed=seed, arm=arm)
         at_once = self.concurrency if concurrency is None else concurrency
         handle = Handle(lambda: self._drive(crew, _at_least_one("concurrency", at_once)))
-        with _bar(len(crew), progress) as bar:
+        with progress_of(len(crew), wanted=progress) as show:
             try:
-                handle.watch(lambda: bar.show(crew.done))
+                handle.watch(lambda: show(crew.done))
             finally:
                 self.last = crew.runs()
-            bar.show(crew.done)
+            show(crew.done)
         handle.value()
         return self.last
 
@@ -294,7 +306,7 @@ class Lab:
         return self._models[model]
 
     def _prepare(
-        self, recipe: Recipe, task: Task, identity: RunIdentity
+        self, recipe: Recipe, task: Task, identity: RunIdentity, *, stream: bool = False
     ) -> tuple[TaskOrchestrator, LiveTrace]:
         model = self.model if recipe.model is None else self._resolve(recipe.model)
         recorder: Recorder = MemoryRecorder()
@@ -309,6 +321,7 @@ class Lab:
                 model=model,
                 identity=identity,
                 emit=live.emit,
+                on_delta=live.tell if stream else None,
                 version=_version(),
             )
         except BaseException:
@@ -347,28 +360,6 @@ class _Crew:
         return Runs(handle.run for handle in self.handles if handle is not None)
 
 
-class _Bar:
-    """A progress bar that is told totals, or nothing at all."""
-
-    def __init__(self, bar: Any) -> None:
-        self._bar = bar
-
-    def show(self, done: int) -> None:
-        if self._bar is not None:
-            self._bar.update(done - self._bar.n)
-
-
-@contextmanager
-def _bar(total: int, wanted: bool) -> Iterator[_Bar]:
-    if not wanted or total < 2:
-        yield _Bar(None)
-        return
-    from axislab.progress import progress_bar
-
-    with progress_bar(total) as bar:
-        yield _Bar(bar)
-
-
 def _at_least_one(name: str, value: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         raise ConfigError(f"{name}={value!r}: give a whole number, 1 or more")
@@ -377,6 +368,10 @@ def _at_least_one(name: str, value: int) -> int:
 
 def _provider(model: str) -> str:
     return model.partition("/")[0]
+
+
+def _label(model: ChatModel) -> str:
+    return "simulated" if model.simulated else ""
 
 
 def _run_id(task: Task) -> str:

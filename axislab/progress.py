@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 
@@ -14,3 +16,13 @@ def progress_bar(total: int) -> Any:
         from tqdm.auto import tqdm
 
         return tqdm(total=total, unit="run", leave=True)
+
+
+@contextmanager
+def progress_of(total: int, *, wanted: bool) -> Iterator[Callable[[int], None]]:
+    """A bar that is told totals; nothing at all if none is wanted, or for a single run."""
+    if not wanted or total < 2:
+        yield lambda done: None
+        return
+    with progress_bar(total) as bar:
+        yield lambda done: bar.update(done - bar.n)

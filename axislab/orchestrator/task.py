@@ -25,6 +25,7 @@ from axislab.fsm.status import RunLifecycle, StepPhase
 from axislab.messages import Message, Role
 from axislab.models.base import ChatModel, ModelReply, ModelRequest
 from axislab.models.call import call_model
+from axislab.models.deltas import OnDelta
 from axislab.orchestrator.finish import Ending, finished_event
 from axislab.orchestrator.render import changes_view, render
 from axislab.orchestrator.steps import StepLog
@@ -68,6 +69,7 @@ class TaskOrchestrator:
         model: Who answers.
         identity: What tells the run from others.
         emit: Receives every event, in order, before the run goes on.
+        on_delta: Hears the pieces of the replies, which are then streamed; no event tells them.
         version: axislab's version, for the header.
         max_rounds: Rounds of the loop without a turn limit, before the safety margin.
         clock: Seconds that only grow.
@@ -81,6 +83,7 @@ class TaskOrchestrator:
         model: ChatModel,
         identity: RunIdentity,
         emit: Emit,
+        on_delta: OnDelta | None = None,
         version: str = "",
         max_rounds: int = DEFAULT_ROUNDS,
         clock: Callable[[], float] = time.monotonic,
@@ -90,6 +93,7 @@ class TaskOrchestrator:
         self.model = model
         self.identity = identity
         self._emit = emit
+        self._on_delta = on_delta
         self._version = version
         self._limit = (recipe.config.conversation.max_turns or max_rounds) + SAFETY_ROUNDS
         self._clock = clock
@@ -185,6 +189,7 @@ class TaskOrchestrator:
                 call=call,
                 step=self._log.next_step,
                 estimated=self.runtime.estimate(),
+                on_delta=self._on_delta,
             )
         except ModelError as error:
             self.lifecycle.model_returned()
