@@ -60,6 +60,9 @@ if TYPE_CHECKING:
     from axislab.models.base import ChatModel as ChatModel
     from axislab.models.base import ModelReply as ModelReply
     from axislab.models.base import ModelRequest as ModelRequest
+    from axislab.models.deltas import Delta as Delta
+    from axislab.models.deltas import DeltaKind as DeltaKind
+    from axislab.models.deltas import StreamingModel as StreamingModel
     from axislab.models.faults import PRESET_TABLE as PRESET_TABLE
     from axislab.models.faults import FailureProfile as FailureProfile
     from axislab.models.litellm_model import LiteLLMModel as LiteLLMModel
@@ -140,6 +143,8 @@ _HOME = {
     "ConversationStepResult": "runtime.info",
     "Corpus": "tools.corpus",
     "Decision": "runtime.decisions",
+    "Delta": "models.deltas",
+    "DeltaKind": "models.deltas",
     "Deny": "tools.middleware",
     "DiscardAll": "runtime.markers",
     "Document": "tools.corpus",
@@ -178,6 +183,7 @@ _HOME = {
     "StateMachine": "fsm.machine",
     "StepAction": "runtime.stages",
     "StepPhase": "fsm.status",
+    "StreamingModel": "models.deltas",
     "Task": "tasks",
     "TaskOrchestrator": "orchestrator.task",
     "TaskSet": "tasks",
@@ -249,4 +255,4 @@ if not TYPE_CHECKING:  # so that a misspelt name stays a type error
         return value
 
     def __dir__() -> list[str]:
-        return sorted(globals().keys() | _HOME.keys() | _MODULES)
+        return sorted({*_HOME, *_MODULES, *(n for n in globals() if n.startswith("__"))})

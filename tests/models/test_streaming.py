@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import subprocess
+import sys
+import time
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 from fake_server import BODIES, FakeServer
 from fake_streams import VARIANTS
 
+import axislab as al
 from axislab.config import RetryPolicy
 from axislab.errors import ErrorKind, ModelError
 from axislab.messages import Message, ToolSpec
@@ -59,9 +65,10 @@ async def asked(
     stream: bool,
     provider: str = "openai",
     retry: RetryPolicy = ONCE,
+    out: Asked | None = None,
 ) -> Asked:
     model = LiteLLMModel(f"{provider}/{name}", api_base=server.url, api_key=KEY)
-    out = Asked()
+    out = out or Asked()
     try:
         out.reply = await call_model(
             model,
@@ -208,3 +215,125 @@ def test_the_key_is_in_no_message_of_a_broken_stream(ask: Any) -> None:
     out = ask("bad~error-key", stream=True)
     assert out.error is not None
     assert KEY not in json.dumps([str(out.error), *[d.text for d in out.deltas]])
+
+
+def test_the_cost_of_a_listed_model_is_the_same_streamed(ask: Any) -> None:
+    plain, streamed = ask("gpt-4o", stream=False), ask("gpt-4o", stream=True)
+    assert plain.reply.cost_usd > 0
+    assert streamed.reply.cost_usd == plain.reply.cost_usd
+
+
+def test_what_fails_before_the_stream_fails_as_it_does_plain(ask: Any) -> None:
+    for name in ("status-503", "status-429", "quota", "context-openai", "echo-key", "close"):
+        plain, streamed = ask(name, stream=False), ask(name, stream=True)
+        assert plain.error is not None
+        assert streamed.outcome == plain.outcome
+        assert streamed.deltas == []
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_cancelling_ends_a_stream_at_once_and_closes_it(
+    server: FakeServer, run: Any, provider: str
+) -> None:
+    async def main() -> float:
+        loop = asyncio.get_running_loop()
+        await asked(server, "ok", stream=True, provider=provider)
+        before = {task for task in asyncio.all_tasks() if not task.done()}
+        out = Asked()
+        task = asyncio.create_task(asked(server, "bad~stall", stream=True, out=out))
+        while not out.told(DeltaKind.TEXT):
+            await asyncio.sleep(0.01)
+        began = loop.time()
+        task.cancel()
+        await asyncio.wait([task])
+        took = loop.time() - began
+        assert task.cancelled()
+        assert [event.outcome for event in out.events] == ["cancelled"]
+        assert out.deltas[-1] == Delta(kind=DeltaKind.DISCARDED, text="stopped")
+        await asyncio.sleep(0.1)
+        left = {t for t in asyncio.all_tasks() if not t.done()} - before - {task}
+        assert not left, left
+        return took
+
+    assert run(main()) < 0.5
+
+
+def test_the_deadline_of_the_call_holds_against_a_trickling_stream(ask: Any) -> None:
+    brief = RetryPolicy(attempts=3, request_timeout=5, call_deadline=1.0, backoff=0)
+    began = time.monotonic()
+    out = ask("bad~trickle", stream=True, retry=brief)
+    assert time.monotonic() - began < 2.5
+    assert out.error.kind is ErrorKind.TIMEOUT
+    assert len(out.told(DeltaKind.TEXT)) > 10
+
+
+LEAKS = """
+import asyncio, gc, os, sys
+from axislab.config import RetryPolicy
+from axislab.errors import ModelError
+from axislab.messages import Message
+from axislab.models._litellm import load_litellm, quiet
+from axislab.models.base import ModelRequest
+from axislab.models.call import call_model
+from axislab.models.litellm_model import LiteLLMModel
+
+async def one(name, provider):
+    model = LiteLLMModel(f"{provider}/{name}", api_base=sys.argv[1], api_key="k")
+    request = ModelRequest(messages=[Message.user("hello")])
+    retry = RetryPolicy(attempts=1, request_timeout=0.3)
+    try:
+        await call_model(model, request, retry=retry, emit=lambda _: None, call=0, step=0,
+                         on_delta=lambda _: None)
+    except ModelError:
+        pass
+
+def open_files():
+    return len(os.listdir("/proc/self/fd"))
+
+async def main():
+    names = ("ok", "bad~break", "bad~early", "bad~stall", "bad~chunk", "bad~html", "bad~error")
+    async def round_():
+        for provider in ("openai", "hosted_vllm"):
+            await asyncio.gather(*(one(name, provider) for name in names))
+    await round_()
+    await asyncio.sleep(0.2)
+    files, tasks = open_files(), len(asyncio.all_tasks())
+    for _ in range(8):
+        await round_()
+    await asyncio.sleep(0.3)
+    gc.collect()
+    print(open_files() - files <= 6, len(asyncio.all_tasks()) - tasks <= 0, flush=True)
+    with quiet:
+        await load_litellm().close_litellm_async_clients()
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="no /proc on this system")
+def test_a_hundred_streams_good_and_bad_leave_no_socket_task_or_word(server: FakeServer) -> None:
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", LEAKS, server.url],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert (done.stdout, done.stderr, done.returncode) == ("True True\n", "", 0)
+
+
+def test_a_lab_streams_from_a_server_and_its_trace_is_the_plain_one(
+    server: FakeServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def made(**how: Any) -> al.Run:
+        lab = al.Lab("openai/reasoning", api_base=server.url, api_key=KEY)
+        return lab.run(al.recipes.boxed_math(max_turns=1), "What is 6 * 7?", **how)
+
+    plain, streamed = made(), made(stream=True)
+    shown = capsys.readouterr().out
+    assert shown.startswith("[thinking] 6 * 7\n42\n")
+    assert streamed.trace.full == plain.trace.full
+    assert [r.kind for r in streamed.trace.records] == [r.kind for r in plain.trace.records]
+    (row, *_), (other, *_) = (run.trace.of("model.request") for run in (plain, streamed))
+    same = ("outcome", "input_tokens", "output_tokens", "request_id", "finish_reason")
+    assert [row.data.get(n) for n in same] == [other.data.get(n) for n in same]
