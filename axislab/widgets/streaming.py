@@ -31,9 +31,9 @@ class StreamPrinter:
 
     Examples:
         >>> printer = StreamPrinter(label="simulated")
-        >>> printer(Delta(kind=DeltaKind.TEXT, text="Hello."))
+        >>> for delta in (Delta(kind=DeltaKind.TEXT, text="Hello."), Delta(kind=DeltaKind.END)):
+        ...     printer(delta)
         [simulated] Hello.
-        >>> printer(Delta(kind=DeltaKind.END))
     """
 
     def __init__(self, *, file: TextIO | None = None, label: str = "") -> None:
