@@ -11,7 +11,10 @@ import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from fake_streams import Plan, encoded, plan_of
+try:
+    from fake_streams import Plan, encoded, plan_of
+except ModuleNotFoundError:  # this module was imported as tests.models.fake_server
+    from tests.models.fake_streams import Plan, encoded, plan_of
 
 CONTEXT_TEXTS = {
     "context-openai": "This model's maximum context length is 8192 tokens. However, your messages "
