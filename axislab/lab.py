@@ -161,10 +161,9 @@ class Lab:
             ),
             stream=stream,
         )
-        handle = RunHandle(orchestrator, live)
-        if stream and not in_notebook():
-            handle.on_delta(StreamPrinter(label=_label(orchestrator.model)))
-        return handle
+        if stream and not in_notebook():  # before it starts, else the first words are missed
+            live.add_listener(StreamPrinter(label=_label(orchestrator.model)))
+        return RunHandle(orchestrator, live)
 
     def run(self, recipe: Recipe, task: TaskLike, **which: Any) -> Run:
         """Run a recipe on a task and wait for it: in a script, a cell or nbclient.

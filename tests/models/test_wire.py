@@ -290,11 +290,11 @@ def test_a_choice_without_message_is_a_malformed_reply() -> None:
     [
         ("<think>so far", "", "so far"),
         ("\n<think>so far", "", "so far"),
-        ("<think>a</think>b", "<think>a</think>b", None),
+        ("<think>a</think>b", "b", "a"),
         ("say <think>", "say <think>", None),
     ],
 )
-def test_a_thought_that_never_ends_is_no_answer(
+def test_a_thought_before_the_text_is_no_part_of_the_answer(
     content: str, text: str, reasoning: str | None
 ) -> None:
     got = read_reply(response(content=content), model="m")
