@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -26,6 +26,10 @@ _UNSURE: Final = re.compile(r"(?:\\u[dD][89abAB][0-9a-fA-F]{2})?(?:\\u[0-9a-fA-F
 """The end of a JSON text that the next characters may still change."""
 _MAYBE_LATEX: Final = re.compile(r"[\x08\x0c][a-z]{0,3}\Z")
 _HALF_ESCAPE: Final = re.compile(r"\\u[0-9a-fA-F]{0,3}$")
+
+
+Say = Callable[[str], None]
+"""Hears of each piece of text that was made."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,3 +185,19 @@ def _call(name: str, arguments: str) -> ToolCall:
 def _unescaped(text: str) -> str:
     r"""Undo what JSON makes of a single backslash: \boxed and \frac begin like its escapes."""
     return text.replace("\x08oxed", "\\boxed").replace("\x0crac", "\\frac")
+
+
+class Speaking:
+    """Passes on what a constrained reply says, not the JSON in which it says it."""
+
+    def __init__(self, say: Say) -> None:
+        self._say = say
+        self._text = self._said = ""
+
+    def __call__(self, piece: str) -> None:
+        """Hear one piece of the JSON."""
+        self._text += piece
+        said = spoken(self._text)
+        if fresh := said[len(self._said) :]:
+            self._said = said
+            self._say(fresh)

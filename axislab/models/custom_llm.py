@@ -17,6 +17,7 @@ from axislab.config import Sampling
 from axislab.errors import AxislabError, ConfigError, ErrorKind, ModelError
 from axislab.messages import Json, Message, ToolSpec
 from axislab.models._litellm import load_litellm, register_provider
+from axislab.models.assembly import NATIVE
 from axislab.models.base import ModelReply, ModelRequest
 
 WireMessages = Sequence[Mapping[str, Json]]
@@ -290,7 +291,14 @@ class Chunks:
             yield _chunk(text=rest)
         for number in range(len(piece.tool_calls)):
             yield _chunk(tool={"index": number, **_call(piece, number)})
-        yield _chunk(finish=piece.finish_reason, usage=usage_of(piece))
+        yield _end_of(piece)
+
+
+def _end_of(reply: ModelReply) -> dict[str, Any]:
+    """Why the reply ends, its usage, and what has no place in litellm's chunks."""
+    native = {"id": reply.request_id, "model": reply.model, "content": reply.text}
+    last = _chunk(finish=reply.finish_reason or "stop", usage=usage_of(reply))
+    return {**last, "provider_specific_fields": {NATIVE: native}}
 
 
 def _chunk(

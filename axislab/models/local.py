@@ -6,10 +6,10 @@ import asyncio
 import queue
 import threading
 import uuid
-from collections.abc import AsyncGenerator, Callable, Generator, Mapping
+from collections.abc import AsyncGenerator, Generator, Mapping
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as NotYet
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -17,7 +17,8 @@ from typing import Any, Final
 from axislab.errors import ConfigError, ErrorKind, ModelError, did_you_mean
 from axislab.messages import Json
 from axislab.models.base import ModelReply, ModelRequest
-from axislab.models.constrained import plain_messages, read_constrained, schema_for, spoken
+from axislab.models.constrained import Say, Speaking, plain_messages, read_constrained, schema_for
+from axislab.models.deltas import Delta, DeltaKind, OnDelta
 from axislab.models.outgoing import clean
 from axislab.models.turns import Turns, closing
 from axislab.models.usage import reported_usage
@@ -46,10 +47,6 @@ class _Generated:
     finish: str | None
     usage: Mapping[str, Json] | None
     id: str | None
-
-
-Say = Callable[[str], None]
-"""Hears of each piece of text that was made."""
 
 
 class LocalModel:
@@ -158,7 +155,7 @@ class LocalModel:
             stop.set()
             future.cancel()
 
-    async def stream(self, request: ModelRequest) -> AsyncGenerator[str | ModelReply, None]:
+    async def pieces(self, request: ModelRequest) -> AsyncGenerator[str | ModelReply, None]:
         """The text while it is made, piece by piece, then the whole reply.
 
         Closing it early stops the computation. Where tools are offered there is text only of a
@@ -185,7 +182,20 @@ class LocalModel:
             stop.set()
             future.cancel()
 
-    def stream_sync(self, request: ModelRequest) -> Generator[str | ModelReply, None, None]:
+    async def stream(self, request: ModelRequest, on_delta: OnDelta) -> ModelReply:
+        """The reply of `complete`, told in the pieces of `pieces`.
+
+        Raises:
+            ModelError: As by `complete`.
+        """
+        async with aclosing(self.pieces(request)) as pieces:
+            async for piece in pieces:
+                if isinstance(piece, ModelReply):
+                    return piece
+                on_delta(Delta(kind=DeltaKind.TEXT, text=piece))
+        raise AssertionError("unreachable: the reply is the last piece")
+
+    def pieces_sync(self, request: ModelRequest) -> Generator[str | ModelReply, None, None]:
         """The same for plain code; an interrupt gets through at once."""
         pieces: queue.SimpleQueue[str | None] = queue.SimpleQueue()
         stop = threading.Event()
@@ -207,7 +217,7 @@ class LocalModel:
     ) -> Future[_Generated]:
         body = self._body(request)
         if say is not None and "response_format" in body and self._offers(request):
-            say = _Spoken(say)
+            say = Speaking(say)
         return self._turns.take(lambda: self._generate(body, stop, say))
 
     def _body(self, request: ModelRequest) -> dict[str, Json]:
@@ -323,21 +333,6 @@ class LocalModel:
             window=error.get("n_ctx"),
             requested=error.get("n_prompt_tokens"),
         )
-
-
-class _Spoken:
-    """Passes on what a constrained reply says, not the JSON in which it says it."""
-
-    def __init__(self, say: Say) -> None:
-        self._say = say
-        self._text = self._said = ""
-
-    def __call__(self, piece: str) -> None:
-        self._text += piece
-        said = spoken(self._text)
-        if fresh := said[len(self._said) :]:
-            self._said = said
-            self._say(fresh)
 
 
 def _choice_name(choice: Json) -> str | None:

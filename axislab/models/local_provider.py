@@ -41,14 +41,14 @@ class LocalProvider(CustomProvider):
         self, model: str, messages: WireMessages, params: Params
     ) -> Generator[str | ModelReply, None, None]:
         """What the model says, while it says it; closing the iterator stops it."""
-        return local_model(model).stream_sync(local_request(messages, params))
+        return local_model(model).pieces_sync(local_request(messages, params))
 
     async def apieces(
         self, model: str, messages: WireMessages, params: Params
     ) -> AsyncGenerator[str | ModelReply, None]:
         """The same, awaited."""
         request = local_request(messages, params)
-        async with aclosing(local_model(model).stream(request)) as pieces:
+        async with aclosing(local_model(model).pieces(request)) as pieces:
             async for piece in pieces:
                 yield piece
 

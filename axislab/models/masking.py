@@ -16,6 +16,7 @@ from typing import Any, Final
 from urllib.parse import unquote
 
 from axislab.models.base import ModelReply
+from axislab.models.deltas import Delta, DeltaKind, OnDelta
 from axislab.models.redact import (
     MASK,
     is_secret_name,
@@ -92,6 +93,43 @@ def masked_reply(reply: ModelReply, secrets: Iterable[str]) -> ModelReply:
     )
     fields = {name: clear(getattr(reply, name)) for name in _TEXTS}
     return replace(reply, tool_calls=calls, **fields)
+
+
+class MaskedDeltas:
+    """Passes on the pieces of a reply without the secrets in it, also one that is cut in two.
+
+    What may be the beginning of a secret waits for the next piece. What waits at the end is told
+    with the whole reply, as everything is that the pieces lack.
+
+    Args:
+        on_delta: Hears the pieces.
+        secrets: From `telling`.
+    """
+
+    def __init__(self, on_delta: OnDelta, secrets: tuple[str, ...]) -> None:
+        self._on_delta = on_delta
+        self._secrets = secrets
+        self._held: dict[tuple[DeltaKind, int], str] = {}
+
+    def __call__(self, delta: Delta) -> None:
+        """Hear one piece."""
+        if delta.kind is DeltaKind.AGAIN:
+            self._held.clear()
+        part = (delta.kind, delta.number)
+        text = self._held.pop(part, "") + delta.text
+        for secret in self._secrets:
+            text = text.replace(secret, MASK)
+        if wait := max((_begun(text, secret) for secret in self._secrets), default=0):
+            self._held[part] = text[-wait:]
+            text = text[:-wait]
+        if text or not delta.text:
+            self._on_delta(replace(delta, text=text))
+
+
+def _begun(text: str, secret: str) -> int:
+    """How many characters at the end of a text are the beginning of a secret."""
+    most = min(len(text), len(secret) - 1)
+    return next((n for n in range(most, 0, -1) if secret.startswith(text[-n:])), 0)
 
 
 def mask_problem(problem: BaseException, secrets: Iterable[str]) -> None:
