@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import Final
 
 from axislab.messages import Json, Message, Role, ToolCall, ToolSpec
@@ -15,6 +16,8 @@ from axislab.models.shaping import shape
 
 _NAME: Final = re.compile(r"[^A-Za-z0-9_-]")
 _LONGEST_NAME: Final = 64
+_REMEMBERED: Final = 2_000
+"""Characters of arguments up to which the verdict on them is kept."""
 _UNNAMED: Final = "unnamed"
 _PLAIN: Final = PROFILES["axislab"]
 
@@ -136,6 +139,11 @@ def safe_arguments(text: str) -> str:
 
     Servers answer a cut or broken one with an error, and then with the same error for ever.
     """
+    return _judged(text) if len(text) <= _REMEMBERED else _judged.__wrapped__(text)
+
+
+@lru_cache(maxsize=1024)  # every turn sends the whole history again
+def _judged(text: str) -> str:
     try:
         value = _STRICT.decode(text)
         if isinstance(value, str):  # encoded twice

@@ -42,8 +42,9 @@ def test_a_call_costs_at_most_a_tenth_more_than_litellm_alone(concurrency: int) 
 
 
 def test_axislab_does_not_grow_faster_with_the_conversation_than_litellm_does() -> None:
-    found = measured(length=100, concurrency=32, calls=64, rounds=ROUNDS // 2)
-    assert found.ratio <= 1.15, found
+    """The tenth at 10 messages, and of what more of them cost no larger share than a fifth."""
+    found = measured(length=100, concurrency=1, calls=FEW)
+    assert found.ratio <= 1.20, found
 
 
 def test_both_ways_send_the_same_request_and_nothing_else() -> None:
