@@ -30,6 +30,7 @@ from axislab.models.opening import opened
 from axislab.models.outgoing import tools_of, wire_messages, wire_tools
 from axislab.models.parameters import (
     RESERVED,
+    address_parameters,
     asks_to_think,
     sampling_parameters,
     streaming_parameters,
@@ -305,7 +306,8 @@ class LiteLLMModel:
         if self._api_key is not None:
             out["api_key"] = self._api_key
         if self._api_base is not None:
-            out["api_base"] = self._api_base
+            where = address_parameters(self._api_base, self._extra, provider=self._provider)
+            out.update(where)
         if self.simulated and request.draw:
             out["axislab_draw"] = request.draw
         return out

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Mapping
 from typing import Any, Final
+from urllib.parse import unquote, urlsplit
 
 from axislab.config import Sampling
 from axislab.errors import ErrorKind, ModelError
@@ -37,6 +39,32 @@ def sampling_parameters(sampling: Sampling) -> dict[str, Any]:
         if (value := getattr(sampling, name)) is not None:
             out[name] = value
     return out
+
+
+def address_parameters(
+    api_base: str, extra: Mapping[str, Any], *, provider: str = "openai"
+) -> dict[str, Any]:
+    """The parameters of a litellm call that follow from a server's address.
+
+    OpenAI's client refuses to send a user and password beside a key's header, so they become that
+    header. The client of other providers puts them in its place by itself.
+
+    Args:
+        api_base: The address.
+        extra: The model's further parameters; headers in it stay, and go before ours.
+        provider: litellm's name of who is reached there.
+
+    Examples:
+        >>> address_parameters("http://me:pw@localhost:8000/v1", {})["api_base"]
+        'http://localhost:8000/v1'
+    """
+    parts = urlsplit(api_base)
+    user, at, host = parts.netloc.rpartition("@")
+    if not at or provider != "openai":
+        return {"api_base": api_base}
+    told = b64encode(unquote(user).encode()).decode()
+    headers = {"Authorization": f"Basic {told}", **(extra.get("extra_headers") or {})}
+    return {"api_base": parts._replace(netloc=host).geturl(), "extra_headers": headers}
 
 
 def asks_to_think(parameters: Mapping[str, Any]) -> bool:
