@@ -63,6 +63,8 @@ def outputs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     sent = " ".join(server.keys) + json.dumps(server.requests)
     for name in ("environment", "argument", "body"):
         assert SECRETS[name] in sent  # they were used
+    pair = f"{SECRETS['user']}:{SECRETS['password']}".encode()
+    assert base64.b64encode(pair).decode() in sent
     files = [path for path in folder.rglob("*") if path.is_file()]
     assert {path.suffix for path in files} >= {".jsonl", ".sqlite", ".csv"}
     return {"stdout": done.stdout, "stderr": done.stderr} | {
