@@ -52,10 +52,15 @@ class RawReply:
         return first if isinstance(first, Mapping) else {}
 
     @property
+    def message(self) -> Mapping[str, Json]:
+        """The message of the first choice, or an empty one."""
+        found = self.choice.get("message")
+        return found if isinstance(found, Mapping) else {}
+
+    @property
     def call_ids(self) -> list[str | None]:
         """The ids of the tool calls as the provider gave them."""
-        message = self.choice.get("message")
-        calls = message.get("tool_calls") if isinstance(message, Mapping) else None
+        calls = self.message.get("tool_calls")
         if not isinstance(calls, Sequence):
             return []
         ids = [call.get("id") if isinstance(call, Mapping) else None for call in calls]
@@ -81,7 +86,7 @@ def read_reply(response: Any, *, model: str, raw: RawReply | None = None) -> Mod
     message = getattr(choice, "message", None)
     if message is None:
         raise _malformed(model, "a choice without a message")
-    text, reasoning = _texts(message)
+    text, reasoning = _texts(message, raw)
     calls = _calls(message, raw)
     return ModelReply(
         text=text,
@@ -105,9 +110,10 @@ def _text(value: object) -> str | None:
     return clean(value) if isinstance(value, str) else None
 
 
-def _texts(message: Any) -> tuple[str | None, str | None]:
+def _texts(message: Any, raw: RawReply) -> tuple[str | None, str | None]:
     """Content and reasoning; a refusal counts as content, think blocks in it as reasoning."""
-    text = _text(getattr(message, "content", None))
+    # litellm leaves of a think block the line breaks behind it; taken out here none are.
+    text = _text(raw.message.get("content")) or _text(getattr(message, "content", None))
     reasoning = _text(getattr(message, "reasoning_content", None))
     if not text:
         fields = getattr(message, "provider_specific_fields", None) or {}
@@ -164,8 +170,14 @@ def _call(function: Any, *, provider_id: str | None) -> ToolCall:
 
 
 def _finish_reason(choice: Any, raw: RawReply) -> str | None:
-    """The reason in OpenAI's words where it is one of them; litellm calls all others "stop"."""
+    """The reason in OpenAI's words where it is one of them; litellm calls all others "stop".
+
+    With calls it says "tool_calls", whatever the provider said.
+    """
     mapped = _text(getattr(choice, "finish_reason", None))
+    if mapped == "tool_calls" and raw.choice:
+        told = _text(raw.choice.get("finish_reason")) or None
+        return "stop" if (told or "").lower() in _PLAIN_STOPS else mapped if told else None
     if mapped != "stop":
         return mapped
     fields = getattr(choice, "provider_specific_fields", None) or {}
