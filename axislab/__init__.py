@@ -66,6 +66,9 @@ if TYPE_CHECKING:
     from axislab.models.base import ModelRequest as ModelRequest
     from axislab.models.cache import ReplyCache as ReplyCache
     from axislab.models.cached_model import CachedModel as CachedModel
+    from axislab.models.deltas import Delta as Delta
+    from axislab.models.deltas import DeltaKind as DeltaKind
+    from axislab.models.deltas import StreamingModel as StreamingModel
     from axislab.models.faults import PRESET_TABLE as PRESET_TABLE
     from axislab.models.faults import FailureProfile as FailureProfile
     from axislab.models.litellm_model import LiteLLMModel as LiteLLMModel
@@ -159,6 +162,8 @@ _HOME = {
     "ConversationStepResult": "runtime.info",
     "Corpus": "tools.corpus",
     "Decision": "runtime.decisions",
+    "Delta": "models.deltas",
+    "DeltaKind": "models.deltas",
     "Deny": "tools.middleware",
     "DiscardAll": "runtime.markers",
     "Document": "tools.corpus",
@@ -202,6 +207,7 @@ _HOME = {
     "StateMachine": "fsm.machine",
     "StepAction": "runtime.stages",
     "StepPhase": "fsm.status",
+    "StreamingModel": "models.deltas",
     "Task": "tasks",
     "TaskOrchestrator": "orchestrator.task",
     "TaskSet": "tasks",

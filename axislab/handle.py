@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from axislab.events import Event
+from axislab.models.deltas import Delta, OnDelta
 from axislab.orchestrator.task import TaskOrchestrator
 from axislab.running import Handle
 from axislab.trace.run import Run
@@ -40,6 +41,7 @@ class LiveTrace:
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
         self._views: list[RecordView] = []
+        self._listeners: list[OnDelta] = []
         self.trace = Trace([], path=recorder.path)
         self.run = Run(self.trace, live=True)
 
@@ -59,6 +61,19 @@ class LiveTrace:
     def add_view(self, view: RecordView) -> None:
         """Tell a function of every record from now on."""
         self._views.append(view)
+
+    def tell(self, delta: Delta) -> None:
+        """An `OnDelta`: pieces of replies are passed on and not kept."""
+        for listener in list(self._listeners):
+            try:
+                listener(delta)
+            except Exception:  # as above
+                self._listeners.remove(listener)
+                _logger.exception("a view of run %s raised and was taken off", self.run.id)
+
+    def add_listener(self, listener: OnDelta) -> None:
+        """Tell a function of every piece of a reply from now on."""
+        self._listeners.append(listener)
 
     def close(self) -> None:
         """The run is over: the recorder lets go of its file."""
@@ -139,6 +154,13 @@ class RunHandle:
     def on_record(self, view: RecordView) -> None:
         """Tell a function of every record from now on; it is called on the run's own thread."""
         self._live.add_view(view)
+
+    def on_delta(self, view: OnDelta) -> None:
+        """Tell a function of every piece of a reply from now on, on the run's own thread.
+
+        There are pieces only in a run that was started with `stream=True`.
+        """
+        self._live.add_listener(view)
 
     def when_done(self, call: Callable[[], None]) -> None:
         """Call a function when the run is done."""

@@ -30,6 +30,7 @@ from axislab.tasks import Task, TaskLike, as_task
 from axislab.trace.memory import MemoryRecorder
 from axislab.trace.recorder import TraceRecorder, check_writable, trace_path
 from axislab.trace.run import Run
+from axislab.widgets.streaming import StreamPrinter, in_notebook, shown_live
 
 _OWN = ("folder", "concurrency", "seed", "durability", "coupling", "api_key", "api_base", "price")
 """Options a misspelt name is compared with; any other goes to the provider."""
@@ -123,6 +124,7 @@ class Lab(Accounts):
         repeat: int = 0,
         arm: str | None = None,
         study: str | None = None,
+        stream: bool = False,
     ) -> RunHandle:
         """Start a run in the background and return at once.
 
@@ -133,6 +135,8 @@ class Lab(Accounts):
             repeat: Number of the repeat; each has draws of its own.
             arm: Name of the arm the run belongs to.
             study: Name of the study it belongs to.
+            stream: Show the replies while they come: in the live view of a notebook, else on
+                standard output. The run and its trace are the same.
 
         Raises:
             ConfigError: Not a recipe, one that cannot be run, or a budget in usd and a model
@@ -148,7 +152,10 @@ class Lab(Accounts):
             recipe,
             asked,
             self._identity(_run_id(asked), seed=seed, repeat=repeat, arm=arm, study=study),
+            stream=stream,
         )
+        if stream and not in_notebook():  # before it starts, else the first words are missed
+            live.add_listener(StreamPrinter(label=_label(orchestrator.model)))
         return RunHandle(orchestrator, live)
 
     def run(self, recipe: Recipe, task: TaskLike, **which: Any) -> Run:
@@ -157,11 +164,15 @@ class Lab(Accounts):
         Takes what `start` takes and raises what `start` raises. Whatever goes wrong later gives
         a run with status FAILED; see `run.error` and `run.raise_for_status()`.
         """
-        return self.start(recipe, task, **which).result()
+        handle = self.start(recipe, task, **which)
+        with shown_live(handle, wanted=bool(which.get("stream"))):
+            return handle.result()
 
     async def arun(self, recipe: Recipe, task: TaskLike, **which: Any) -> Run:
         """The same for code that awaits; the run itself is on axislab's own loop."""
-        return await self.start(recipe, task, **which)
+        handle = self.start(recipe, task, **which)
+        with shown_live(handle, wanted=bool(which.get("stream"))):
+            return await handle
 
     # Many runs -------------------------------------------------------------------------------
 
@@ -311,7 +322,7 @@ class Lab(Accounts):
         return self.model if recipe.model is None else self._resolve(recipe.model)
 
     def _prepare(
-        self, recipe: Recipe, task: Task, identity: RunIdentity
+        self, recipe: Recipe, task: Task, identity: RunIdentity, *, stream: bool = False
     ) -> tuple[TaskOrchestrator, LiveTrace]:
         model = self._model_of(recipe)
         meter = Meter(self._ledger, model)
@@ -328,6 +339,7 @@ class Lab(Accounts):
                 identity=identity,
                 emit=live.emit,
                 meter=meter,
+                on_delta=live.tell if stream else None,
                 version=_version(),
             )
         except BaseException:
@@ -360,6 +372,10 @@ def _provider(model: str) -> str:
 def _brief(value: object) -> str:
     text = repr(value)
     return text if len(text) <= 80 else f"{text[:79]}…"
+
+
+def _label(model: ChatModel) -> str:
+    return "simulated" if model.simulated else ""
 
 
 def _run_id(task: Task) -> str:

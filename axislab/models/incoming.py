@@ -11,8 +11,8 @@ from axislab.errors import ErrorKind, ModelError
 from axislab.messages import Json, ToolCall, Usage
 from axislab.models.base import ModelReply
 from axislab.models.outgoing import clean
+from axislab.models.thoughts import split_thinking
 from axislab.models.usage import read_usage
-from axislab.models.whole_thoughts import split_thinking
 
 _PLAIN_STOPS: Final = frozenset(
     {"stop", "end_turn", "stop_sequence", "complete", "eos", "eos_token"}
@@ -53,9 +53,9 @@ class RawReply:
 
     @property
     def message(self) -> Mapping[str, Json]:
-        """The message of the first choice, or an empty one."""
-        found = self.choice.get("message")
-        return found if isinstance(found, Mapping) else {}
+        """Its message, or an empty one."""
+        message = self.choice.get("message")
+        return message if isinstance(message, Mapping) else {}
 
     @property
     def call_ids(self) -> list[str | None]:
@@ -95,7 +95,8 @@ def read_reply(response: Any, *, model: str, raw: RawReply | None = None) -> Mod
         tool_calls=calls,
         finish_reason=_finish_reason(choice, raw),
         usage=_usage(response, raw, empty=not (text or reasoning or calls)),
-        request_id=_text(getattr(response, "id", None)),
+        # litellm makes an id up where the provider gave none
+        request_id=_text(getattr(response, "id", None) if raw.data is None else raw.data.get("id")),
         model=_text(getattr(response, "model", None)),
     )
 
@@ -112,8 +113,13 @@ def _text(value: object) -> str | None:
 
 def _texts(message: Any, raw: RawReply) -> tuple[str | None, str | None]:
     """Content and reasoning; a refusal counts as content, think blocks in it as reasoning."""
-    # litellm leaves of a think block the line breaks behind it; taken out here none are.
-    text = _text(raw.message.get("content")) or _text(getattr(message, "content", None))
+    told = raw.message
+    if isinstance(told.get("content"), str) and (content := _text(told["content"])):
+        spoken = split_thinking(content)
+        if spoken.thought is not None:  # litellm takes out some blocks, by another rule
+            given = told.get("reasoning_content", told.get("reasoning"))
+            return spoken.said, ((_text(given) or "") + spoken.thought) or None
+    text = _text(getattr(message, "content", None))
     reasoning = _text(getattr(message, "reasoning_content", None))
     if not text:
         fields = getattr(message, "provider_specific_fields", None) or {}

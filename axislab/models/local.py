@@ -6,7 +6,7 @@ import asyncio
 import atexit
 import threading
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as NotYet
 from dataclasses import dataclass, replace
@@ -19,6 +19,7 @@ from axislab.messages import Json
 from axislab.models._litellm import register_provider
 from axislab.models.base import ModelReply, ModelRequest
 from axislab.models.constrained import plain_messages, read_constrained, schema_for
+from axislab.models.deltas import Delta, DeltaKind, OnDelta, tell_reply
 from axislab.models.outgoing import clean
 from axislab.models.usage import reported_usage
 from axislab.models.weights import FETCH, KNOWN, checksum, find_weights
@@ -151,6 +152,30 @@ class LocalModel:
             stop.set()
         return self._reply(request, made)
 
+    async def stream(self, request: ModelRequest, on_delta: OnDelta) -> ModelReply:
+        """The same, told while it is made; with tools it is JSON until it is whole, and told then.
+
+        Raises:
+            ModelError: As `complete`.
+        """
+        if _offered(request):
+            reply = await self.complete(request)
+            tell_reply(reply, on_delta)
+            return reply
+        stop = threading.Event()
+        loop = asyncio.get_running_loop()
+
+        def tell(text: str) -> None:
+            if text and not stop.is_set():
+                on_delta(Delta(kind=DeltaKind.TEXT, text=text))
+
+        try:
+            work = self._start(request, stop, lambda text: loop.call_soon_threadsafe(tell, text))
+            made = await asyncio.wrap_future(work)
+        finally:
+            stop.set()
+        return self._reply(request, made)
+
     def complete_sync(self, request: ModelRequest) -> ModelReply:
         """The same for plain code; an interrupt gets through at once."""
         stop = threading.Event()
@@ -164,14 +189,19 @@ class LocalModel:
         finally:
             stop.set()
 
-    def _start(self, request: ModelRequest, stop: threading.Event) -> Future[_Generated]:
+    def _start(
+        self,
+        request: ModelRequest,
+        stop: threading.Event,
+        tell: Callable[[str], object] = lambda _: None,
+    ) -> Future[_Generated]:
         body = self._body(request)
         future: Future[_Generated] = Future()
         future.set_running_or_notify_cancel()
 
         def work() -> None:
             try:
-                future.set_result(self._generate(body, stop))
+                future.set_result(self._generate(body, stop, tell))
             except BaseException as problem:
                 future.set_exception(problem)
 
@@ -213,7 +243,9 @@ class LocalModel:
             }
         return body
 
-    def _generate(self, body: dict[str, Json], stop: threading.Event) -> _Generated:
+    def _generate(
+        self, body: dict[str, Json], stop: threading.Event, tell: Callable[[str], object]
+    ) -> _Generated:
         parts: list[str] = []
         last: dict[str, Json] = {"finish": None, "usage": None, "id": None}
 
@@ -224,6 +256,8 @@ class LocalModel:
                 last["id"] = item.get("id") or last["id"]
                 for choice in item.get("choices") or ():
                     parts.append(choice["delta"].get("content") or "")
+                    if not stop.is_set():
+                        tell(parts[-1])
                     last["finish"] = choice.get("finish_reason") or last["finish"]
             return stop.is_set() or _closing.is_set()
 
@@ -262,7 +296,7 @@ class LocalModel:
             request_id=made.id,
             model=self._short,
         )
-        if not request.tools or request.sampling.extra.get("tool_choice") == "none":
+        if not _offered(request):
             return reply
         said = read_constrained(made.text, cut=made.finish != "stop")
         finish = "tool_calls" if said.calls and made.finish == "stop" else made.finish
@@ -289,6 +323,11 @@ class LocalModel:
             window=error.get("n_ctx"),
             requested=error.get("n_prompt_tokens"),
         )
+
+
+def _offered(request: ModelRequest) -> bool:
+    """Is the reply held to the schema of the tools?"""
+    return bool(request.tools) and request.sampling.extra.get("tool_choice") != "none"
 
 
 def _choice_name(choice: Json) -> str | None:

@@ -11,8 +11,16 @@ from typing import Any
 from axislab.errors import ErrorKind, ModelError
 from axislab.models._litellm import load_litellm
 from axislab.models.base import ModelReply, ModelRequest
+from axislab.models.deltas import Delta, DeltaKind
 from axislab.models.local import PROVIDER, local_model
-from axislab.models.provider import chunks_of, request_from, response_of
+from axislab.models.provider import (
+    chunk_of,
+    chunks_of,
+    end_of,
+    pieces_of,
+    request_from,
+    response_of,
+)
 
 
 class LocalProvider:
@@ -49,6 +57,31 @@ class LocalProvider:
             return await local_model(model).complete(local_request(messages, params))
         except ModelError as problem:
             raise as_litellm(problem, model) from problem
+
+    async def apieces(
+        self, model: str, messages: list[Any], params: Mapping[str, Any]
+    ) -> AsyncIterator[dict[str, Any]]:
+        """The reply in the pieces of a stream; giving up the iterator stops the computation."""
+        pieces: asyncio.Queue[Delta | None] = asyncio.Queue()
+        request = local_request(messages, params)
+        work = asyncio.create_task(local_model(model).stream(request, pieces.put_nowait))
+        work.add_done_callback(lambda _: pieces.put_nowait(None))
+        told = False
+        try:
+            while (piece := await pieces.get()) is not None:
+                if piece.kind is DeltaKind.TEXT and not request.tools:
+                    told = True
+                    yield chunk_of(piece.text)
+            reply = await work
+        except ModelError as problem:
+            raise as_litellm(problem, model) from problem
+        finally:
+            work.cancel()
+            await asyncio.wait([work])
+        if not told:
+            for chunk in pieces_of(reply):
+                yield chunk
+        yield end_of(reply)
 
 
 def handler() -> object:
@@ -114,9 +147,8 @@ def _handler_class() -> Callable[[], object]:
         async def astreaming(
             self, model: str, messages: list[Any], optional_params: dict[str, Any], **_: Any
         ) -> AsyncIterator[dict[str, Any]]:
-            """A reply in pieces, once it is whole, awaited."""
-            for chunk in chunks_of(await self.aanswer(model, messages, optional_params)):
-                await asyncio.sleep(0)
+            """A reply in pieces while it is made; closing stops the computation."""
+            async for chunk in self.apieces(model, messages, optional_params):
                 yield chunk
 
     return Handler

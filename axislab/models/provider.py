@@ -17,6 +17,7 @@ from axislab.config import Sampling
 from axislab.errors import ConfigError, ErrorKind, ModelError
 from axislab.messages import Json, Message, ToolSpec
 from axislab.models._litellm import load_litellm, register_provider
+from axislab.models.assembly import NATIVE
 from axislab.models.base import ModelReply, ModelRequest
 from axislab.models.faults import FailureProfile
 from axislab.models.simulated import PROVIDER, SimulatedModel, simulated_model
@@ -179,6 +180,12 @@ def _call(reply: ModelReply, number: int) -> dict[str, Json]:
 
 def chunks_of(reply: ModelReply) -> Iterator[dict[str, Any]]:
     """The reply in the pieces of a stream: words, then calls, then the end with the usage."""
+    yield from pieces_of(reply)
+    yield end_of(reply)
+
+
+def pieces_of(reply: ModelReply) -> Iterator[dict[str, Any]]:
+    """The pieces before the end."""
     text = reply.text or ""
     cut = [i for i, char in enumerate(text) if char == " "][7::8]
     for start, end in zip([0, *cut], [*cut, len(text)], strict=True):
@@ -186,7 +193,18 @@ def chunks_of(reply: ModelReply) -> Iterator[dict[str, Any]]:
             yield _chunk(text=text[start:end])
     for number in range(len(reply.tool_calls)):
         yield _chunk(tool={"index": number, **_call(reply, number)})
-    yield _chunk(finish=reply.finish_reason, usage=usage_of(reply))
+
+
+def end_of(reply: ModelReply) -> dict[str, Any]:
+    """The last piece: why the reply ends, its usage, and what has no place in litellm's chunks."""
+    native = {"id": reply.request_id, "model": reply.model, "content": reply.text}
+    last = _chunk(finish=reply.finish_reason or "stop", usage=usage_of(reply))
+    return {**last, "provider_specific_fields": {NATIVE: native}}
+
+
+def chunk_of(text: str) -> dict[str, Any]:
+    """A piece of text as a chunk of litellm's own shape."""
+    return _chunk(text=text)
 
 
 def _chunk(

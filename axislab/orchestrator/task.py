@@ -25,6 +25,7 @@ from axislab.fsm.status import RunLifecycle, StepPhase
 from axislab.messages import Message, Role
 from axislab.models.base import ChatModel, ModelReply, ModelRequest
 from axislab.models.call import call_model
+from axislab.models.deltas import OnDelta
 from axislab.models.estimators import estimator_for
 from axislab.models.meter import Meter
 from axislab.orchestrator.finish import Ending, finished_event
@@ -97,6 +98,7 @@ class TaskOrchestrator:
         model: Who answers.
         identity: What tells the run from others.
         emit: Receives every event, in order, before the run goes on.
+        on_delta: Hears the pieces of the replies, which are then streamed; no event tells them.
         version: axislab's version, for the header.
         max_rounds: Rounds of the loop without a turn limit, before the safety margin.
         meter: Makes room for every request under the lab's ceilings, and books what it used.
@@ -111,6 +113,7 @@ class TaskOrchestrator:
         model: ChatModel,
         identity: RunIdentity,
         emit: Emit,
+        on_delta: OnDelta | None = None,
         version: str = "",
         max_rounds: int = DEFAULT_ROUNDS,
         meter: Meter | None = None,
@@ -121,6 +124,7 @@ class TaskOrchestrator:
         self.model = model
         self.identity = identity
         self._emit = emit
+        self._on_delta = on_delta
         self._version = version
         self._limit = (recipe.config.conversation.max_turns or max_rounds) + SAFETY_ROUNDS
         self._clock = clock
@@ -220,6 +224,7 @@ class TaskOrchestrator:
                 estimated=self.runtime.estimate(),
                 estimator=self.runtime.estimator_method,
                 meter=self._meter,
+                on_delta=self._on_delta,
             )
         except ModelError as error:
             self.lifecycle.model_returned()

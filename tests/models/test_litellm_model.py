@@ -21,7 +21,8 @@ from axislab.messages import Message, Role, ToolCall, ToolSpec, Usage
 from axislab.models import _litellm
 from axislab.models.base import ChatModel, ModelReply, ModelRequest
 from axislab.models.call import call_model
-from axislab.models.litellm_model import RESERVED, LiteLLMModel
+from axislab.models.litellm_model import LiteLLMModel
+from axislab.models.parameters import RESERVED
 from axislab.models.price import Price
 
 KEY = "sk-test-4f8a2b7c9d1e"

@@ -1,0 +1,241 @@
+"""Puts the pieces of a streamed reply together into the reply a server gives as a whole."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from axislab.messages import Json
+from axislab.models.deltas import Delta, DeltaKind, OnDelta
+from axislab.models.outgoing import clean
+from axislab.models.thoughts import Piece, ThoughtSplitter
+from axislab.models.tokens import estimate_text
+
+NATIVE: Final = "axislab_native"
+"""In the last chunk of a provider of ours: what a whole reply says besides."""
+
+
+class _Call:
+    """One tool call as far as it has come."""
+
+    def __init__(self, index: object) -> None:
+        self.index = index
+        self.id: str | None = None
+        self.name = ""
+        self.arguments = ""
+        self.told = False
+
+    @property
+    def whole(self) -> bool:
+        """Are the arguments complete JSON already?"""
+        try:
+            json.loads(self.arguments)
+        except (ValueError, RecursionError):
+            return False
+        return True
+
+    def to_dict(self) -> dict[str, Json]:
+        out: dict[str, Json] = {
+            "type": "function",
+            "function": {"name": self.name or None, "arguments": self.arguments},
+        }
+        return {"id": self.id, **out} if self.id else out
+
+
+class Assembler:
+    """Takes chunks of a stream and tells what is new in them.
+
+    Args:
+        on_delta: Hears it.
+    """
+
+    def __init__(self, on_delta: OnDelta) -> None:
+        self._on_delta = on_delta
+        self._splitter = ThoughtSplitter()
+        self._calls: list[_Call] = []
+        self._legacy: _Call | None = None
+        self._texts: dict[str, str] = {}
+        self._told = ""
+        """What was told as text."""
+        self._head: dict[str, Json] = {}
+        self._finish: str | None = None
+        self._usage: dict[str, Json] = {}
+        self.heard = False
+        """Something of a chat reply came."""
+        self.finished = False
+        """The provider has said why the reply ends, or what it took in all."""
+
+    @property
+    def characters(self) -> int:
+        """How much of a text has come."""
+        return sum(map(len, self._texts.values()))
+
+    def take(self, chunk: object) -> None:
+        """Take a chunk shaped like OpenAI's; choices other than the first are left out."""
+        for name in ("id", "model", "created"):
+            if (value := _get(chunk, name)) is not None:
+                self._head.setdefault(name, value)
+        if usage := _plain(_get(chunk, "usage")):
+            self.heard = True
+            self._add_usage(usage)
+        choices = _get(chunk, "choices")
+        if usage and not choices:
+            self.finished = True
+        for choice in choices if isinstance(choices, Sequence) else ():
+            if not _get(choice, "index"):
+                self.heard = True
+                self._take_choice(choice)
+
+    def take_generic(self, chunk: Mapping[str, Any]) -> None:
+        """Take a chunk of litellm's own shape: text, tool_use, is_finished, usage."""
+        tool, usage, text = chunk.get("tool_use"), chunk.get("usage"), chunk.get("text")
+        ended = bool(chunk.get("is_finished"))
+        if not (text or tool or usage or ended):
+            return  # litellm says so of a line it could not read, or of a comment
+        self.heard = True
+        if text:
+            self._add("content", str(text))
+        if tool:
+            self._take_call(tool)
+        if usage := _plain(usage):
+            self._add_usage(usage)
+        if ended:
+            self._finish, self.finished = str(chunk.get("finish_reason") or "stop"), True
+        native = dict((chunk.get("provider_specific_fields") or {}).get(NATIVE) or {})
+        if native.pop("content", None) == "":
+            self._texts.setdefault("content", "")  # said nothing, which is not "no content"
+        self._head.update(native)
+
+    def usage_so_far(self) -> dict[str, Json]:
+        """What is known to be used of a reply that broke off: no less than its text has."""
+        if not self._usage:
+            return {}
+        made = sum(estimate_text(text) for text in self._texts.values())
+        made += sum(estimate_text(call.name + call.arguments) for call in self._calls)
+        told = self._usage.get("completion_tokens")
+        least = max(made, told) if isinstance(told, int) else made
+        return {**self._usage, "completion_tokens": least}
+
+    def close(self) -> None:
+        """The stream is over: tell what was held back."""
+        for piece in self._splitter.flush():
+            self._tell_piece(piece)
+
+    def body(self) -> dict[str, Json]:
+        """The reply as a chat completion that was not streamed."""
+        message: dict[str, Json] = {"role": "assistant", "content": None, **self._texts}
+        if self._calls:
+            message["content"] = message["content"] or None
+            message["tool_calls"] = [call.to_dict() for call in self._calls]
+        if self._legacy is not None:
+            message["content"] = message["content"] or None
+            message["function_call"] = self._legacy.to_dict()["function"]
+        body: dict[str, Json] = {
+            **self._head,
+            "object": "chat.completion",
+            "choices": [{"index": 0, "finish_reason": self._finish, "message": message}],
+        }
+        if self._usage:
+            body["usage"] = self._usage
+        return body
+
+    def _take_choice(self, choice: object) -> None:
+        delta = _get(choice, "delta")
+        reasoning = _get(delta, "reasoning_content")
+        if not isinstance(reasoning, str):
+            reasoning = _get(delta, "reasoning")
+        if isinstance(reasoning, str):
+            self._add("reasoning_content", reasoning)
+        for name in ("content", "refusal"):
+            if isinstance(value := _get(delta, name), str):
+                self._add(name, value)
+        calls = _get(delta, "tool_calls")
+        for call in calls if isinstance(calls, Sequence) else ():
+            self._take_call(call)
+        if (legacy := _get(delta, "function_call")) is not None:
+            self._legacy = self._legacy or _Call(None)
+            self._fill(self._legacy, legacy, number=0)
+        if isinstance(finish := _get(choice, "finish_reason"), str) and finish:
+            self._finish, self.finished = finish, True
+
+    def _add(self, name: str, text: str) -> None:
+        self._texts[name] = self._texts.get(name, "") + text
+        if name != "content":
+            self._tell_text(text, thought=name == "reasoning_content")
+            return
+        for piece in self._splitter.feed(text):
+            self._tell_piece(piece)
+
+    def _tell_piece(self, piece: Piece) -> None:
+        if not piece.turned:
+            self._tell_text(piece.text, thought=piece.thought)
+            return
+        thought = self._told + piece.text
+        self._on_delta(Delta(kind=DeltaKind.AGAIN))
+        self._tell_text(self._texts.get("reasoning_content", "") + thought, thought=True)
+
+    def _tell_text(self, text: str, *, thought: bool) -> None:
+        kind = DeltaKind.REASONING if thought else DeltaKind.TEXT
+        if not thought:
+            self._told += text
+        self._on_delta(Delta(kind=kind, text=clean(text)))
+
+    def _take_call(self, piece: object) -> None:
+        function = _get(piece, "function")
+        call_id = _get(piece, "id")
+        call_id = call_id if isinstance(call_id, str) and call_id else None
+        call = self._place(_get(piece, "index"), call_id, function)
+        call.id = call.id or call_id
+        self._fill(call, function, number=self._calls.index(call))
+
+    def _place(self, index: object, call_id: str | None, function: object) -> _Call:
+        """The call that a piece goes on with, or a new one."""
+        place = len(self._calls) - 1
+        while index is not None and place >= 0 and self._calls[place].index != index:
+            place -= 1
+        if place >= 0 and not self._begins(self._calls[place], call_id, function):
+            return self._calls[place]
+        self._calls.append(_Call(index))
+        return self._calls[-1]
+
+    @staticmethod
+    def _begins(call: _Call, call_id: str | None, function: object) -> bool:
+        """Is the piece the beginning of another call, though nothing else tells the two apart?"""
+        if call_id is not None and call.id is not None:
+            return call_id != call.id
+        named = bool(_get(function, "name"))
+        return named and bool(call.name) and call.whole
+
+    def _fill(self, call: _Call, function: object, *, number: int) -> None:
+        name, arguments = _get(function, "name"), _get(function, "arguments")
+        if isinstance(name, str) and name != call.name:
+            # Whole in the first piece with all providers known; the protocol allows more pieces.
+            call.name += name
+        if arguments is None:
+            arguments = ""
+        elif not isinstance(arguments, str):
+            arguments = json.dumps(_plain(arguments) or arguments, ensure_ascii=False)
+        call.arguments += arguments
+        if not call.told and (call.name or arguments):
+            call.told = True
+            self._on_delta(Delta(kind=DeltaKind.CALL, text=clean(call.name), number=number))
+        self._on_delta(Delta(kind=DeltaKind.ARGUMENTS, text=clean(arguments), number=number))
+
+    def _add_usage(self, usage: Mapping[str, Json]) -> None:
+        """Later numbers replace earlier ones; a zero replaces none, for it may be "not said"."""
+        for name, value in usage.items():
+            if value or name not in self._usage:
+                self._usage[name] = value
+
+
+def _get(holder: object, name: str) -> Any:
+    return holder.get(name) if isinstance(holder, Mapping) else getattr(holder, name, None)
+
+
+def _plain(value: object) -> dict[str, Json]:
+    """An object of a client library as JSON; empty for anything else."""
+    if isinstance(value, Mapping):
+        return {str(key): item for key, item in value.items() if item is not None}
+    dump = getattr(value, "model_dump", None)
+    return dict(dump(exclude_none=True)) if callable(dump) else {}
