@@ -51,7 +51,7 @@ async def read_stream(response: Any, *, raw: RawReply, model: str, on_delta: OnD
         stream = response.completion_stream or await response.fetch_stream()
         lines = _watch_lines(stream)
         await _read(stream, parts, response, lines)
-        if not parts.finished:
+        if not (parts.finished and parts.heard):
             raise _incomplete(model, parts, stream)
     except Exception:
         raw.usage = parts.usage_so_far()
@@ -250,7 +250,7 @@ def _incomplete(name: str, parts: Assembler, stream: Any) -> ModelError:
     http = getattr(stream, "response", None) or getattr(stream, "http_response", None)
     kind = getattr(http, "headers", {}).get("content-type")
     return ModelError(
-        f"{name}: the answer is no chat reply: no chunk of a stream came"
+        f"{name}: the answer is no chat reply: no piece of one came"
         + (f" (content type {kind})" if kind else ""),
         kind=ErrorKind.MALFORMED_REPLY,
     )

@@ -115,7 +115,7 @@ def test_the_table_loads_as_a_frame() -> None:
 
 
 @pytest.mark.parametrize("facade", FACADES)
-@pytest.mark.parametrize("case", [case for case, (_, way) in CASES.items() if way == "plain"])
+@pytest.mark.parametrize("case", CASES)
 def test_a_bad_day_ends_as_the_table_says(
     case: str, facade: str, spent: Any, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -31,7 +31,7 @@ def events_of(heard: Heard, body: Json) -> Events:
 
 def _events(heard: Heard, body: dict[str, Any]) -> Iterator[Json]:
     for choice in body["choices"]:
-        for delta in _deltas(choice.get("message") or {}):
+        for delta in _deltas(choice["message"]) if "message" in choice else ():
             yield _chunk(body, choice, delta)
         yield _chunk(body, choice, {}, finish=choice.get("finish_reason"))
     if heard.wants_usage and "usage" in body:
