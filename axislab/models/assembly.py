@@ -44,6 +44,22 @@ class _Call:
         return {"id": self.id, **out} if self.id else out
 
 
+class _Thinking:
+    """One block of thinking as the provider signs it."""
+
+    def __init__(self, index: object, said: dict[str, Json]) -> None:
+        self.index = index
+        self.said = said
+
+    def add(self, piece: Mapping[str, Json]) -> bool:
+        """Go on with the block, unless it is closed or the piece is a block of its own."""
+        if self.said.get("signature") or "data" in self.said or "data" in piece:
+            return False
+        thought = f"{self.said.get('thinking') or ''}{piece.get('thinking') or ''}"
+        self.said = {**self.said, **piece, "thinking": thought}
+        return True
+
+
 class Assembler:
     """Takes chunks of a stream and tells what is new in them.
 
@@ -57,6 +73,7 @@ class Assembler:
         self._calls: list[_Call] = []
         self._legacy: _Call | None = None
         self._texts: dict[str, str] = {}
+        self._thinking: list[_Thinking] = []
         self._told = ""
         """What was told as text."""
         self._head: dict[str, Json] = {}
@@ -78,7 +95,7 @@ class Assembler:
             if (value := _get(chunk, name)) is not None:
                 self._head.setdefault(name, value)
         if usage := _plain(_get(chunk, "usage")):
-            self._add_usage(usage)
+            self._usage = newer_usage(self._usage, usage)
         choices = _get(chunk, "choices")
         if usage and not choices:
             self.finished = True
@@ -99,7 +116,7 @@ class Assembler:
         if tool:
             self._take_call(tool)
         if usage := _plain(usage):
-            self._add_usage(usage)
+            self._usage = newer_usage(self._usage, usage)
         if ended:
             self._finish, self.finished = str(chunk.get("finish_reason") or "stop"), True
         native = dict((chunk.get("provider_specific_fields") or {}).get(NATIVE) or {})
@@ -107,15 +124,20 @@ class Assembler:
             self._texts.setdefault("content", "")  # said nothing, which is not "no content"
         self._head.update(native)
 
-    def usage_so_far(self) -> dict[str, Json]:
-        """What is known to be used of a reply that broke off: no less than its text has."""
-        if not self._usage:
+    def usage_so_far(self, told: Mapping[str, Json]) -> dict[str, Json]:
+        """What is known to be used of a reply that broke off: no less than its text has.
+
+        Args:
+            told: The provider's own report, if it was seen.
+        """
+        usage = told or self._usage
+        if not usage:
             return {}
         made = sum(estimate_text(text) for text in self._texts.values())
         made += sum(estimate_text(call.name + call.arguments) for call in self._calls)
-        told = self._usage.get("completion_tokens")
-        least = max(made, told) if isinstance(told, int) else made
-        return {**self._usage, "completion_tokens": least}
+        name = "output_tokens" if "input_tokens" in usage else "completion_tokens"
+        known = usage.get(name)
+        return {**usage, name: max(made, known) if isinstance(known, int) else made}
 
     def close(self) -> None:
         """The stream is over: tell what was held back."""
@@ -125,6 +147,8 @@ class Assembler:
     def body(self) -> dict[str, Json]:
         """The reply as a chat completion that was not streamed."""
         message: dict[str, Json] = {"role": "assistant", "content": None, **self._texts}
+        if self._thinking:
+            message["thinking_blocks"] = [block.said for block in self._thinking]
         if self._calls:
             message["content"] = message["content"] or None
             message["tool_calls"] = [call.to_dict() for call in self._calls]
@@ -152,6 +176,9 @@ class Assembler:
                 self._add(name, value)
             elif value is not None:
                 raise ValueError(f"{name} is no text but {str(value)[:80]!r}")
+        blocks = _get(delta, "thinking_blocks")
+        for block in blocks if isinstance(blocks, Sequence) else ():
+            self._take_thinking(_plain(block))
         calls = _get(delta, "tool_calls")
         for call in calls if isinstance(calls, Sequence) else ():
             self._take_call(call)
@@ -182,6 +209,13 @@ class Assembler:
         if not thought:
             self._told += text
         self._on_delta(Delta(kind=kind, text=clean(text)))
+
+    def _take_thinking(self, piece: dict[str, Json]) -> None:
+        """Signed thinking comes in pieces; the signature comes last."""
+        index = piece.pop("index", None)
+        last = self._thinking[-1] if self._thinking else None
+        if last is None or last.index != index or not last.add(piece):
+            self._thinking.append(_Thinking(index, piece))
 
     def _take_call(self, piece: object) -> None:
         function = _get(piece, "function")
@@ -225,11 +259,10 @@ class Assembler:
             self._on_delta(Delta(kind=DeltaKind.CALL, text=clean(call.name), number=number))
         self._on_delta(Delta(kind=DeltaKind.ARGUMENTS, text=clean(arguments), number=number))
 
-    def _add_usage(self, usage: Mapping[str, Json]) -> None:
-        """Later numbers replace earlier ones; a zero replaces none, for it may be "not said"."""
-        for name, value in usage.items():
-            if value or name not in self._usage:
-                self._usage[name] = value
+
+def newer_usage(known: Mapping[str, Json], later: Mapping[str, Json]) -> dict[str, Json]:
+    """Two reports as one: a number replaces an earlier one, a zero none: it may be "not said"."""
+    return {**known, **{k: v for k, v in later.items() if v or k not in known}}
 
 
 def _get(holder: object, name: str) -> Any:

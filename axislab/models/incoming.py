@@ -88,6 +88,8 @@ def read_reply(response: Any, *, model: str, raw: RawReply | None = None) -> Mod
         raise _malformed(model, "a choice without a message")
     text, reasoning = _texts(message, raw)
     calls = _calls(message, raw)
+    if calls:
+        text = text or None  # some servers say "" where others say nothing
     return ModelReply(
         text=text,
         reasoning=reasoning,

@@ -10,12 +10,13 @@ import asyncio
 import contextlib
 import json
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from axislab.errors import ErrorKind, ModelError
+from axislab.messages import Json
 from axislab.models._litellm import load_litellm
-from axislab.models.assembly import Assembler
+from axislab.models.assembly import Assembler, newer_usage
 from axislab.models.classify import classify
 from axislab.models.deltas import OnDelta
 from axislab.models.incoming import RawReply
@@ -25,6 +26,8 @@ from axislab.models.redact import redact
 _LAST_WORDS: Final = 5.0
 """Seconds a stream may go on after the end of the reply, for the usage."""
 _DONE: Final = "[DONE]"
+_BEGINNING: Final = 10_000
+"""Bytes of a body that may be an error instead of a stream."""
 _END: Final = object()
 
 
@@ -47,22 +50,25 @@ async def read_stream(response: Any, *, raw: RawReply, model: str, on_delta: OnD
     if not hasattr(response, "completion_stream"):  # it does not stream; it is whole
         return response
     parts = Assembler(on_delta)
+    lines: _Lines | None = None
     try:
         stream = response.completion_stream or await response.fetch_stream()
-        lines = _watch_lines(stream)
+        lines, beginning = _watch_lines(stream), _watch_beginning(stream)
         await _read(stream, parts, response, lines)
+        beginning.check()
         if not (parts.finished and parts.heard):
             raise _incomplete(model, parts, stream)
     except Exception:
-        raw.usage = parts.usage_so_far()
+        raw.usage = parts.usage_so_far(lines.usage if lines is not None else {})
         raise
     finally:
         await close_stream(response)
     parts.close()
     body = parts.body()
+    raw.data, raw.usage = body, body.get("usage") or {}
     if lines is not None:
         lines.put_into(body)
-    raw.data, raw.usage = body, body.get("usage") or {}
+        raw.usage = lines.usage or raw.usage
     whole = _as_response(body)
     _put_cost(whole, model)
     return whole
@@ -138,11 +144,29 @@ def _told_status(problem: Exception) -> int | None:
 class _Lines:
     """What the provider itself sent, where litellm's reader has it otherwise."""
 
+    strict: bool
+    """Its reader drops what it cannot read, so that ends the stream here."""
     done: bool = False
     shaped: bool = False
     """Its chunks are OpenAI's."""
     id: str | None = None
     finish: str | None = None
+    usage: dict[str, Json] = field(default_factory=dict)
+    """In the words of a protocol other than OpenAI's."""
+
+    def see_text(self, data: str) -> None:
+        """Look at one chunk as it came.
+
+        Raises:
+            ValueError: It cannot be read, or is no part of a stream.
+        """
+        try:
+            chunk = json.loads(data)
+        except ValueError:
+            if self.strict:
+                raise
+            return
+        self.see(chunk)
 
     def see(self, chunk: object) -> None:
         """Look at one chunk.
@@ -157,6 +181,9 @@ class _Lines:
             raise ErrorEvent(chunk["error"])
         choices = chunk.get("choices")
         if not isinstance(choices, list):
+            for holder in (chunk.get("message"), chunk):
+                if isinstance(holder, Mapping) and isinstance(holder.get("usage"), Mapping):
+                    self.usage = newer_usage(self.usage, holder["usage"])
             return
         self.shaped = True
         self.id = chunk.get("id") or self.id
@@ -174,14 +201,55 @@ class _Lines:
 
 
 def _watch_lines(stream: Any) -> _Lines | None:
-    """Look at the lines beneath litellm's common reader: it drops those it cannot read."""
+    """Look at the lines beneath the readers of litellm that take them one by one."""
     from litellm.llms.base_llm.base_model_iterator import BaseModelResponseIterator
 
     source: Any = getattr(stream, "streaming_response", None)
-    if not isinstance(stream, BaseModelResponseIterator) or not hasattr(source, "__aiter__"):
+    if not hasattr(stream, "response_iterator") or not hasattr(source, "__aiter__"):
         return None
-    seen = _Lines()
+    seen = _Lines(strict=isinstance(stream, BaseModelResponseIterator))
     stream.streaming_response = stream.response_iterator = _checked(source, seen)
+    return seen
+
+
+@dataclass(slots=True)
+class _Beginning:
+    """The first bytes of a stream that openai's client reads: it skips what is no event."""
+
+    data: bytes = b""
+
+    def see(self, data: bytes) -> None:
+        """Look at some bytes."""
+        if len(self.data) < _BEGINNING:
+            self.data += data[: _BEGINNING - len(self.data)]
+
+    def check(self) -> None:
+        """Find an error that came instead of a stream.
+
+        Raises:
+            ErrorEvent: It is one.
+        """
+        if not self.data.lstrip().startswith(b"{"):
+            return
+        try:
+            told = json.loads(self.data)
+        except (ValueError, RecursionError):
+            return
+        if told.get("error"):
+            raise ErrorEvent(told["error"])
+
+
+def _watch_beginning(stream: Any) -> _Beginning:
+    seen = _Beginning()
+    source = getattr(getattr(stream, "response", None), "aiter_bytes", None)
+    if source is not None:
+
+        async def watched(*args: Any, **options: Any) -> AsyncIterator[bytes]:
+            async for data in source(*args, **options):
+                seen.see(data)
+                yield data
+
+        stream.response.aiter_bytes = watched
     return seen
 
 
@@ -193,7 +261,7 @@ async def _checked(source: AsyncIterable[Any], seen: _Lines) -> AsyncIterator[An
             if data == _DONE:
                 seen.done = True
             elif data:
-                seen.see(json.loads(data))  # a ValueError ends the stream
+                seen.see_text(data)
         yield line
 
 
