@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from axislab.config import RetryPolicy as RetryPolicy
     from axislab.config import Sampling as Sampling
     from axislab.config import ToolPolicy as ToolPolicy
+    from axislab.datasets import load_bad_days as load_bad_days
     from axislab.datasets import load_corpus as load_corpus
     from axislab.datasets import load_example_traces as load_example_traces
     from axislab.datasets import load_tasks as load_tasks
@@ -238,6 +239,7 @@ _HOME = {
     "grid": "recipe",
     "insert_before": "runtime.decisions",
     "knobs": "frames.catalogue",
+    "load_bad_days": "datasets",
     "load_corpus": "datasets",
     "load_example_traces": "datasets",
     "load_run": "trace.reader",

@@ -25,6 +25,8 @@ class _Call:
         self.name = ""
         self.arguments = ""
         self.told = False
+        self.named = False
+        """A function was named, were it by no name; a call without one is no call."""
 
     @property
     def whole(self) -> bool:
@@ -36,10 +38,9 @@ class _Call:
         return True
 
     def to_dict(self) -> dict[str, Json]:
-        out: dict[str, Json] = {
-            "type": "function",
-            "function": {"name": self.name or None, "arguments": self.arguments},
-        }
+        out: dict[str, Json] = {"type": "function"}
+        if self.named:
+            out["function"] = {"name": self.name or None, "arguments": self.arguments}
         return {"id": self.id, **out} if self.id else out
 
 
@@ -94,7 +95,6 @@ class Assembler:
             if (value := _get(chunk, name)) is not None:
                 self._head.setdefault(name, value)
         if usage := _plain(_get(chunk, "usage")):
-            self.heard = True
             self._usage = newer_usage(self._usage, usage)
         choices = _get(chunk, "choices")
         if usage and not choices:
@@ -173,6 +173,8 @@ class Assembler:
         for name in ("content", "refusal"):
             if isinstance(value := _get(delta, name), str):
                 self._add(name, value)
+            elif value is not None:
+                raise ValueError(f"{name} is no text but {str(value)[:80]!r}")
         blocks = _get(delta, "thinking_blocks")
         for block in blocks if isinstance(blocks, Sequence) else ():
             self._take_thinking(_plain(block))
@@ -242,6 +244,7 @@ class Assembler:
 
     def _fill(self, call: _Call, function: object, *, number: int) -> None:
         name, arguments = _get(function, "name"), _get(function, "arguments")
+        call.named = call.named or function is not None
         if isinstance(name, str) and name != call.name:
             # Whole in the first piece with all providers known; the protocol allows more pieces.
             call.name += name

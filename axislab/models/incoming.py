@@ -178,8 +178,14 @@ def _call(function: Any, *, provider_id: str | None) -> ToolCall:
 
 
 def _finish_reason(choice: Any, raw: RawReply) -> str | None:
-    """The reason in OpenAI's words where it is one of them; litellm calls all others "stop"."""
+    """The reason in OpenAI's words where it is one of them; litellm calls all others "stop".
+
+    With calls it says "tool_calls", whatever the provider said.
+    """
     mapped = _text(getattr(choice, "finish_reason", None))
+    if mapped == "tool_calls" and raw.choice:
+        told = _text(raw.choice.get("finish_reason")) or None
+        return "stop" if (told or "").lower() in _PLAIN_STOPS else mapped if told else None
     if mapped != "stop":
         return mapped
     fields = getattr(choice, "provider_specific_fields", None) or {}

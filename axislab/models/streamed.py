@@ -26,6 +26,8 @@ from axislab.models.redact import redact
 _LAST_WORDS: Final = 5.0
 """Seconds a stream may go on after the end of the reply, for the usage."""
 _DONE: Final = "[DONE]"
+_BEGINNING: Final = 10_000
+"""Bytes of a body that may be an error instead of a stream."""
 _END: Final = object()
 
 
@@ -51,9 +53,10 @@ async def read_stream(response: Any, *, raw: RawReply, model: str, on_delta: OnD
     lines: _Lines | None = None
     try:
         stream = response.completion_stream or await response.fetch_stream()
-        lines = _watch_lines(stream)
+        lines, beginning = _watch_lines(stream), _watch_beginning(stream)
         await _read(stream, parts, response, lines)
-        if not parts.finished:
+        beginning.check()
+        if not (parts.finished and parts.heard):
             raise _incomplete(model, parts, stream)
     except Exception:
         raw.usage = parts.usage_so_far(lines.usage if lines is not None else {})
@@ -209,6 +212,47 @@ def _watch_lines(stream: Any) -> _Lines | None:
     return seen
 
 
+@dataclass(slots=True)
+class _Beginning:
+    """The first bytes of a stream that openai's client reads: it skips what is no event."""
+
+    data: bytes = b""
+
+    def see(self, data: bytes) -> None:
+        """Look at some bytes."""
+        if len(self.data) < _BEGINNING:
+            self.data += data[: _BEGINNING - len(self.data)]
+
+    def check(self) -> None:
+        """Find an error that came instead of a stream.
+
+        Raises:
+            ErrorEvent: It is one.
+        """
+        if not self.data.lstrip().startswith(b"{"):
+            return
+        try:
+            told = json.loads(self.data)
+        except (ValueError, RecursionError):
+            return
+        if told.get("error"):
+            raise ErrorEvent(told["error"])
+
+
+def _watch_beginning(stream: Any) -> _Beginning:
+    seen = _Beginning()
+    source = getattr(getattr(stream, "response", None), "aiter_bytes", None)
+    if source is not None:
+
+        async def watched(*args: Any, **options: Any) -> AsyncIterator[bytes]:
+            async for data in source(*args, **options):
+                seen.see(data)
+                yield data
+
+        stream.response.aiter_bytes = watched
+    return seen
+
+
 async def _checked(source: AsyncIterable[Any], seen: _Lines) -> AsyncIterator[Any]:
     async for line in source:
         text = line.decode("utf-8", "replace") if isinstance(line, bytes) else line
@@ -274,7 +318,7 @@ def _incomplete(name: str, parts: Assembler, stream: Any) -> ModelError:
     http = getattr(stream, "response", None) or getattr(stream, "http_response", None)
     kind = getattr(http, "headers", {}).get("content-type")
     return ModelError(
-        f"{name}: the answer is no chat reply: no chunk of a stream came"
+        f"{name}: the answer is no chat reply: no piece of one came"
         + (f" (content type {kind})" if kind else ""),
         kind=ErrorKind.MALFORMED_REPLY,
     )

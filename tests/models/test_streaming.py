@@ -137,7 +137,7 @@ BROKEN = {
     "error-overloaded": ErrorKind.OVERLOADED,
     "html": ErrorKind.MALFORMED_REPLY,
     "json": ErrorKind.MALFORMED_REPLY,
-    "json-error": ErrorKind.MALFORMED_REPLY,
+    "json-error": ErrorKind.SERVER,
     "empty": ErrorKind.MALFORMED_REPLY,
     "only-done": ErrorKind.MALFORMED_REPLY,
     "only-comments": ErrorKind.MALFORMED_REPLY,
@@ -145,8 +145,6 @@ BROKEN = {
 OTHERWISE = {
     # openai's client takes a body without a byte for a whole one
     ("break-first", "openai"): ErrorKind.MALFORMED_REPLY,
-    # and skips what is no event
-    ("json-error", "hosted_vllm"): ErrorKind.SERVER,
 }
 
 
