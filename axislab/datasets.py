@@ -143,8 +143,8 @@ def load_bad_days() -> pd.DataFrame:
 
     Examples:
         >>> table = load_bad_days().set_index("scenario")
-        >>> table.loc["err_quota", ["outcome", "requests"]].tolist()
-        ['quota', 1]
+        >>> table.loc["err_quota", "outcome"], int(table.loc["err_quota", "requests"])
+        ('quota', 1)
     """
     import pandas as pd
 
