@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from axislab.config import RetryPolicy as RetryPolicy
     from axislab.config import Sampling as Sampling
     from axislab.config import ToolPolicy as ToolPolicy
+    from axislab.datasets import load_bad_days as load_bad_days
     from axislab.datasets import load_corpus as load_corpus
     from axislab.datasets import load_example_traces as load_example_traces
     from axislab.datasets import load_tasks as load_tasks
@@ -74,6 +75,9 @@ if TYPE_CHECKING:
     from axislab.models.base import ModelRequest as ModelRequest
     from axislab.models.cache import ReplyCache as ReplyCache
     from axislab.models.cached_model import CachedModel as CachedModel
+    from axislab.models.deltas import Delta as Delta
+    from axislab.models.deltas import DeltaKind as DeltaKind
+    from axislab.models.deltas import StreamingModel as StreamingModel
     from axislab.models.faults import PRESET_TABLE as PRESET_TABLE
     from axislab.models.faults import FailureProfile as FailureProfile
     from axislab.models.litellm_model import LiteLLMModel as LiteLLMModel
@@ -89,6 +93,7 @@ if TYPE_CHECKING:
     from axislab.orchestrator.task import TaskOrchestrator as TaskOrchestrator
     from axislab.plots.budget import plot_token_budget as plot_token_budget
     from axislab.plots.comparison import plot_comparison as plot_comparison
+    from axislab.plots.failure_modes import plot_failure_modes as plot_failure_modes
     from axislab.plots.graph import stage_graph as stage_graph
     from axislab.plots.rollbacks import plot_rollback_reasons as plot_rollback_reasons
     from axislab.plots.stage_graph import plot_stage_graph as plot_stage_graph
@@ -178,6 +183,8 @@ _HOME = {
     "ConversationStepResult": "runtime.info",
     "Corpus": "tools.corpus",
     "Decision": "runtime.decisions",
+    "Delta": "models.deltas",
+    "DeltaKind": "models.deltas",
     "Deny": "tools.middleware",
     "DiscardAll": "runtime.markers",
     "Document": "tools.corpus",
@@ -224,6 +231,7 @@ _HOME = {
     "StateMachine": "fsm.machine",
     "StepAction": "runtime.stages",
     "StepPhase": "fsm.status",
+    "StreamingModel": "models.deltas",
     "Study": "study.study",
     "Task": "tasks",
     "TaskOrchestrator": "orchestrator.task",
@@ -257,6 +265,7 @@ _HOME = {
     "grid": "recipe",
     "insert_before": "runtime.decisions",
     "knobs": "frames.catalogue",
+    "load_bad_days": "datasets",
     "load_corpus": "datasets",
     "load_example_traces": "datasets",
     "load_run": "trace.reader",
@@ -268,6 +277,7 @@ _HOME = {
     "notes_tools": "tools.builtin",
     "pairs_df": "study.pairs",
     "plot_comparison": "plots.comparison",
+    "plot_failure_modes": "plots.failure_modes",
     "plot_rollback_reasons": "plots.rollbacks",
     "plot_stage_graph": "plots.stage_graph",
     "plot_stage_path": "plots.stage_path",

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from axislab.errors import ConfigError, DataError
+from axislab.errors import ConfigError, DataError, TraceError
 from axislab.handle import RunHandle
 from axislab.orchestrator.task import BUDGET_EXHAUSTED
 from axislab.progress import progress_bar
@@ -36,6 +36,8 @@ class Crew:
     def __init__(self, jobs: list[Job]) -> None:
         self.jobs = jobs
         self.handles: list[RunHandle | None] = [None] * len(jobs)
+        self.unwritten: list[TraceError] = []
+        """Why traces could not be written; the other runs went on."""
         self.exhausted = False
         """A run found no room under a budget: no other is started."""
 
@@ -53,7 +55,11 @@ class Crew:
         return Runs(started, not_started=len(self) - len(started) if self.exhausted else 0)
 
     async def drive(self, start: Callable[[Job], RunHandle], at_once: int) -> None:
-        """Start the jobs in order, no more than `at_once` unfinished, while there is a budget."""
+        """Start the jobs in order, no more than `at_once` unfinished, while there is a budget.
+
+        Raises:
+            TraceError: A trace could not be begun, or not one could be written to its end.
+        """
         places = iter(range(len(self)))
 
         async def work() -> None:
@@ -61,7 +67,11 @@ class Crew:
                 if self.exhausted:
                     return
                 handle = self.handles[place] = start(self.jobs[place])
-                run = await handle
+                try:
+                    run = await handle
+                except TraceError as problem:
+                    self.unwritten.append(problem)
+                    continue
                 self.exhausted = self.exhausted or run.done_reason == BUDGET_EXHAUSTED
 
         workers = [asyncio.create_task(work()) for _ in range(min(at_once, len(self)))]
@@ -72,9 +82,18 @@ class Crew:
                 worker.cancel()
             await asyncio.wait(workers)
             raise
+        if len(self.unwritten) == len(self):
+            raise self.unwritten[0]
 
     def warn(self) -> None:
-        """Say how many runs a budget kept from starting."""
+        """Say how many runs a budget kept from starting, and how many are without a trace."""
+        if self.unwritten:
+            warnings.warn(
+                f"the traces of {len(self.unwritten)} of {len(self)} runs could not be written, "
+                f"and those runs ended there: {self.unwritten[0]}",
+                UserWarning,
+                stacklevel=3,
+            )
         if missing := self.runs().not_started:
             warnings.warn(
                 f"the lab's budget is used up: {missing} of {len(self)} runs were not started "

@@ -16,6 +16,8 @@ from axislab.paths import user_path
 from axislab.tasks import RESERVED, Task, TaskSet, as_task, prompt_id
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from axislab.tools.corpus import Corpus
     from axislab.trace.run import Run
 
@@ -23,6 +25,13 @@ TASKS = ("atlas", "sums")
 """Task sets that ship with axislab."""
 CORPORA = ("atlas",)
 """Corpora that ship with axislab."""
+
+BAD_DAYS = (
+    "scenario", "group", "way", "server", "request_timeout", "outcome", "requests", "text",
+    "reasoning", "calls", "finish", "usage", "flags", "status", "ending", "answer",
+    "answer_status", "error_kind", "tools", "run_requests", "why",
+)  # fmt: skip
+"""Columns of `load_bad_days`."""
 
 _HERE = Path(__file__).parent
 _OTHER_NAMES = {
@@ -124,6 +133,23 @@ def load_example_traces(name: str) -> list[Run]:
     if name not in there:
         raise DataError(_unknown("folder of recorded runs", name, there))
     return load_runs(folder / name)
+
+
+def load_bad_days() -> pd.DataFrame:
+    """What axislab makes of each bad day of a provider: the table that its tests go through.
+
+    A row is a scenario: what the server does, what one call comes to and in how many requests, how
+    a run of a small agent ends, and why. `datasets/README.md` describes the columns.
+
+    Examples:
+        >>> table = load_bad_days().set_index("scenario")
+        >>> table.loc["err_quota", "outcome"], int(table.loc["err_quota", "requests"])
+        ('quota', 1)
+    """
+    import pandas as pd
+
+    rows = _from_jsonl(data_folder() / "bad_days.jsonl").rows
+    return pd.DataFrame(rows, columns=BAD_DAYS).convert_dtypes()
 
 
 def data_folder() -> Path:

@@ -8,7 +8,10 @@ from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any, Protocol
 
+from axislab.borders import shown
+from axislab.errors import ConfigError
 from axislab.events import Event
+from axislab.models.deltas import Delta, OnDelta
 from axislab.orchestrator.task import TaskOrchestrator
 from axislab.running import Handle
 from axislab.trace.run import Run
@@ -40,6 +43,7 @@ class LiveTrace:
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
         self._views: list[RecordView] = []
+        self._listeners: list[OnDelta] = []
         self.trace = Trace([], path=recorder.path)
         self.run = Run(self.trace, live=True)
 
@@ -59,6 +63,19 @@ class LiveTrace:
     def add_view(self, view: RecordView) -> None:
         """Tell a function of every record from now on."""
         self._views.append(view)
+
+    def tell(self, delta: Delta) -> None:
+        """An `OnDelta`: pieces of replies are passed on and not kept."""
+        for listener in list(self._listeners):
+            try:
+                listener(delta)
+            except Exception:  # as above
+                self._listeners.remove(listener)
+                _logger.exception("a view of run %s raised and was taken off", self.run.id)
+
+    def add_listener(self, listener: OnDelta) -> None:
+        """Tell a function of every piece of a reply from now on."""
+        self._listeners.append(listener)
 
     def close(self) -> None:
         """The run is over: the recorder lets go of its file."""
@@ -144,14 +161,29 @@ class RunHandle:
             TimeoutError: It is not done by then; it goes on.
             KeyboardInterrupt: Ctrl-C or the Stop button; the run is INTERRUPTED.
             TraceError: Its trace could not be written.
+            ConfigError: No number of seconds.
         """
+        _check_seconds(timeout)
         if not self._handle.wait(timeout):
             raise TimeoutError(f"run {self.run.id} is still {self.status} after {timeout} s")
         return self._handle.value()
 
     def on_record(self, view: RecordView) -> None:
-        """Tell a function of every record from now on; it is called on the run's own thread."""
+        """Tell a function of every record from now on; it is called on the run's own thread.
+
+        Raises:
+            ConfigError: Not a function.
+        """
+        if not callable(view):
+            raise ConfigError(f"on_record({shown(view)}): give a function of a Record")
         self._live.add_view(view)
+
+    def on_delta(self, view: OnDelta) -> None:
+        """Tell a function of every piece of a reply from now on, on the run's own thread.
+
+        There are pieces only in a run that was started with `stream=True`.
+        """
+        self._live.add_listener(view)
 
     def when_done(self, call: Callable[[], None]) -> None:
         """Call a function when the run is done."""
@@ -172,3 +204,11 @@ class RunHandle:
             self._view = LiveRun(self)
         bundle: dict[str, Any] = self._view.mimebundle()
         return bundle
+
+
+def _check_seconds(timeout: object) -> None:
+    if timeout is None:
+        return
+    number = isinstance(timeout, int | float) and not isinstance(timeout, bool) and timeout >= 0
+    if not number:
+        raise ConfigError(f"timeout={shown(timeout)}: give a number of seconds, 0 or more, or None")

@@ -33,6 +33,7 @@ from axislab.trace.memory import MemoryRecorder
 from axislab.trace.recorder import TraceRecorder, check_writable, trace_path
 from axislab.trace.run import Run
 from axislab.trace.tries import check_same, earlier_tries
+from axislab.widgets.streaming import StreamPrinter, in_notebook, shown_live
 
 _OWN = ("folder", "concurrency", "seed", "durability", "coupling", "api_key", "api_base", "price")
 """Options a misspelt name is compared with; any other goes to the provider."""
@@ -128,6 +129,7 @@ class Lab(Comparisons):
         arm: str | None = None,
         study: str | None = None,
         after: Run | None = None,
+        stream: bool = False,
     ) -> RunHandle:
         """Start a run in the background and return at once.
 
@@ -140,6 +142,8 @@ class Lab(Comparisons):
             study: Name of the study it belongs to.
             after: A run of the same recipe on the same task, finished or killed, whose tries
                 are not made again: what they learnt is told to those that are left.
+            stream: Show the replies while they come: in the live view of a notebook, else on
+                standard output. The run and its trace are the same.
 
         Raises:
             ConfigError: Not a recipe, one that cannot be run, or a budget in usd and a model
@@ -156,7 +160,9 @@ class Lab(Comparisons):
         if after is not None:
             check_same(after, recipe, asked)
             earlier, identity = earlier_tries(after), replace(identity, parent=after.id)
-        orchestrator, live = self._prepare(recipe, asked, identity, earlier)
+        orchestrator, live = self._prepare(recipe, asked, identity, earlier, stream=stream)
+        if stream and not in_notebook():  # before it starts, else the first words are missed
+            live.add_listener(StreamPrinter(label=_label(orchestrator.model)))
         return RunHandle(orchestrator, live)
 
     def run(self, recipe: Recipe, task: TaskLike, **which: Any) -> Run:
@@ -165,11 +171,15 @@ class Lab(Comparisons):
         Takes what `start` takes and raises what `start` raises. Whatever goes wrong later gives
         a run with status FAILED; see `run.error` and `run.raise_for_status()`.
         """
-        return self.start(recipe, task, **which).result()
+        handle = self.start(recipe, task, **which)
+        with shown_live(handle, wanted=bool(which.get("stream"))):
+            return handle.result()
 
     async def arun(self, recipe: Recipe, task: TaskLike, **which: Any) -> Run:
         """The same for code that awaits; the run itself is on axislab's own loop."""
-        return await self.start(recipe, task, **which)
+        handle = self.start(recipe, task, **which)
+        with shown_live(handle, wanted=bool(which.get("stream"))):
+            return await handle
 
     # Many runs -------------------------------------------------------------------------------
 
@@ -325,6 +335,7 @@ class Lab(Comparisons):
         identity: RunIdentity,
         earlier: tuple[EarlierTry, ...] = (),
         *,
+        stream: bool = False,
         folder: Path | None = None,
         cache: ReplyCache | None = None,
         ceiling: Account | None = None,
@@ -346,6 +357,7 @@ class Lab(Comparisons):
                 identity=identity,
                 emit=live.emit,
                 meter=meter,
+                on_delta=live.tell if stream else None,
                 version=axislab_version(),
                 earlier=earlier,
             )
@@ -357,6 +369,10 @@ class Lab(Comparisons):
 
 def _provider(model: str) -> str:
     return model.partition("/")[0]
+
+
+def _label(model: ChatModel) -> str:
+    return "simulated" if model.simulated else ""
 
 
 def _run_id(task: Task) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import hashlib
+import inspect
 import itertools
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -175,8 +176,7 @@ class Recipe:
         tools = ", ".join(describe_tool(t)["name"] for t in self.tools) or "no tools"
         changed = {k: _short(v) for k, v in _flat(_differences(self.config)).items()}
         if self.chain != CHAIN:
-            known = {id(rule) for rule in CHAIN}
-            changed["chain"] = "+".join(r.name for r in self.chain if id(r) not in known) or "cut"
+            changed["chain"] = "+".join(r.name for r in self.chain if r not in CHAIN) or "cut"
         for name in ("direct_answer", "wants_final_prompt", "answer_finder", "scorer", "model"):
             if (value := getattr(self, name)) not in (None, "normalized"):
                 changed[name] = getattr(value, "__name__", None) or _short(value)
@@ -248,6 +248,8 @@ def check_recipe(recipe: Recipe) -> None:
     for name, of in _HOOKS.items():
         if (hook := getattr(recipe, name)) is not None and not callable(hook):
             raise ConfigError(f"{name}={hook!r}: a hook is a function of {of}")
+        if inspect.iscoroutinefunction(hook):
+            raise ConfigError(f"{name}={hook!r} is an `async def`: write a plain `def`")
     resolve_scorer(recipe.scorer)
     if recipe.model is not None and not isinstance(recipe.model, str):
         require_model(recipe.model)
@@ -327,7 +329,7 @@ def describe_tool(item: ToolItem) -> dict[str, Any]:
 
 
 def _rule(rule: Rule) -> dict[str, str]:
-    known = any(rule is r for r in CHAIN)
+    known = rule in CHAIN
     return {
         "rule": rule.name,
         "level": rule.level,

@@ -90,7 +90,7 @@ def execute(path: Path) -> NotebookNode:
 
 
 def _environment(home: Path) -> dict[str, str]:
-    """Nothing of the user's, no network, and matplotlib as notebooks have it."""
+    """Nothing of the user's, no keys, no network, and matplotlib as notebooks have it."""
     own = {
         "IPYTHONDIR": str(home / "ipython"),
         "LITELLM_LOCAL_MODEL_COST_MAP": "True",
@@ -98,7 +98,8 @@ def _environment(home: Path) -> dict[str, str]:
         "PYTHONHASHSEED": "0",
         "PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")])),
     }
-    return {name: value for name, value in os.environ.items() if name != "MPLBACKEND"} | own
+    kept = {n: v for n, v in os.environ.items() if n != "MPLBACKEND" and not n.endswith("_API_KEY")}
+    return kept | own
 
 
 def normalise(notebook: NotebookNode) -> NotebookNode:

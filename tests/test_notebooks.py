@@ -76,6 +76,12 @@ def test_a_cell_that_raises_fails_its_notebook(tmp_path):
         execute(written(tmp_path, "1 / 0"))
 
 
+def test_a_notebook_gets_no_keys_and_so_spends_nothing(tmp_path, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-planted")
+    notebook = execute(written(tmp_path, "import os; 'OPENAI_API_KEY' in os.environ"))
+    assert notebook.cells[0].outputs[0].data["text/plain"] == "False"
+
+
 def test_a_run_gives_pictures_html_and_text_but_no_bars_and_views_and_complains_of_warnings(
     tmp_path,
 ):

@@ -208,6 +208,7 @@ BUDGETS: Table[BudgetRow] = Table(
         Column("saved_seconds", "Float64", "Seconds it had taken.", "saved_seconds"),
         Column("cache_key", "string", "Same key: copies of one draw; NA: no cache.", "cache_key"),
         Column("error_message", "string", "What a failed request said.", "error"),
+        Column("retry_in", "Float64", "Seconds from it to the next attempt; NA: none.", "retry_in"),
         Column("request_id", "string", "The provider's id of the request.", "request_id"),
         Column("seconds", "Float64", "Seconds since the run started.", lambda r: r.seconds),
     ),

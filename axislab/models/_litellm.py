@@ -9,6 +9,7 @@ import re
 import threading
 import warnings
 from collections.abc import Mapping
+from difflib import get_close_matches
 from types import TracebackType
 from typing import Any, Final, Protocol, runtime_checkable
 
@@ -80,14 +81,19 @@ def load_litellm() -> Any:
         if not _loaded:
             # Read while litellm is imported: without it a price list is fetched from the web.
             os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+            _hush()  # what it says while it is imported, should the root logger let all through
             with quiet:
                 litellm: Any = importlib.import_module("litellm")
             litellm.suppress_debug_info = True
             litellm.disable_hf_tokenizer_download = True
-            for name in ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy"):
-                logging.getLogger(name).setLevel(logging.ERROR)
+            _hush()
             _loaded.append(litellm)
     return _loaded[0]
+
+
+def _hush() -> None:
+    for name in ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy"):
+        logging.getLogger(name).setLevel(logging.ERROR)
 
 
 def register_provider(name: str, handler: object) -> None:
@@ -119,3 +125,18 @@ def ensure_provider(model: str) -> None:
         with _lock:
             if provider_handler(name) is None:
                 importlib.import_module(OURS[name]).register()
+
+
+def similar_model(name: str, litellm: Any, *, server: bool) -> str:
+    """Half a sentence with a string that may be the one meant."""
+    if server:
+        return f"; for a server that speaks OpenAI's protocol: 'hosted_vllm/{name}'"
+    head, slash, tail = name.partition("/")
+    providers = [str(getattr(p, "value", p)) for p in litellm.provider_list]
+    if slash and tail and (near := get_close_matches(head.lower(), providers, n=1, cutoff=0.75)):
+        return f"; did you mean '{near[0]}/{tail}'?"
+    listed = [key for key in litellm.model_cost if key.rpartition("/")[2] == name and "/" in key]
+    if listed:
+        return f"; did you mean {min(listed, key=len)!r}?"
+    near = get_close_matches(name, list(litellm.model_cost), n=1, cutoff=0.8)
+    return f"; did you mean {near[0]!r}?" if near else ""

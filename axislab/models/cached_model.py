@@ -11,6 +11,7 @@ from typing import Any, Protocol, runtime_checkable
 from axislab.errors import ConfigError
 from axislab.models.base import ChatModel, ModelReply, ModelRequest
 from axislab.models.cache import ReplyCache, why_not_kept
+from axislab.models.deltas import OnDelta, Told, ask
 from axislab.models.estimators import MessageCounter, estimator_for
 from axislab.models.redact import redact
 from axislab.models.reply_json import reply_to_json
@@ -93,18 +94,30 @@ class CachedModel:
         Raises:
             ModelError: No reply; its kind says why.
         """
+        return await self._answer(request, None)
+
+    async def stream(self, request: ModelRequest, on_delta: OnDelta) -> ModelReply:
+        """The same; one that was kept, or that another request waits for, is told at once.
+
+        Raises:
+            ModelError: No reply; its kind says why.
+        """
+        told = Told(on_delta)
+        return told.settle(await self._answer(request, told.hear))
+
+    async def _answer(self, request: ModelRequest, on_delta: OnDelta | None) -> ModelReply:
         if not self._checked:  # what it depends on may be known only then
             await asyncio.to_thread(self.check)
         key = self._key(request, count=True)
         while True:
             other = self.cache.flights.claim(key)
             if other is None:
-                return await self._lead(key, request)
+                return await self._lead(key, request, on_delta)
             reply = await other
             if reply is not None:
                 return self.cache.hit(key, reply)
 
-    async def _lead(self, key: str, request: ModelRequest) -> ModelReply:
+    async def _lead(self, key: str, request: ModelRequest, on_delta: OnDelta | None) -> ModelReply:
         """Be the one who asks; those who wait get the reply if it is one to keep."""
         shared: ModelReply | None = None
         try:
@@ -112,7 +125,7 @@ class CachedModel:
                 shared = replace(kept, cost_usd=kept.saved_usd, latency=kept.saved_seconds or 0.0)
                 return kept
             started = time.monotonic()
-            reply = await self.model.complete(request)
+            reply = await ask(self.model, request, on_delta)
             if not isinstance(reply, ModelReply):
                 return reply  # the caller says what is wrong with it
             took = reply.latency or time.monotonic() - started

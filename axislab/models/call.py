@@ -17,6 +17,7 @@ from axislab.events import Emit, ModelRequested
 from axislab.messages import Usage
 from axislab.models.base import ChatModel, ModelReply, ModelRequest
 from axislab.models.classify import classify
+from axislab.models.deltas import Audience, OnDelta, ask
 from axislab.models.meter import Hold, Meter
 from axislab.models.shape import what_is_wrong
 from axislab.models.truncation import marked
@@ -76,6 +77,7 @@ async def call_model(
     estimated: int | None = None,
     estimator: str | None = None,
     meter: Meter | None = None,
+    on_delta: OnDelta | None = None,
     sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
     rng: Chance = random,
     clock: Callable[[], float] = time.monotonic,
@@ -92,6 +94,8 @@ async def call_model(
         estimated: Tokens the budget expects the prompt to have.
         estimator: How they were counted.
         meter: Makes room for every request under the lab's ceilings, and books what it used.
+        on_delta: Hears the pieces of each reply, which is then streamed where the model can;
+            END and DISCARDED say what became of them.
         sleep: Waits between requests.
         rng: Jitter of the waits.
         clock: Seconds, for latencies and the deadline.
@@ -110,6 +114,7 @@ async def call_model(
         estimated=estimated,
         estimator=estimator,
     )
+    call_.audience = None if on_delta is None else Audience(on_delta)
     deadline = clock() + retry.call_deadline
     for attempt in range(1, retry.attempts + 1):
         if meter is not None:
@@ -179,15 +184,31 @@ class _Call:
         self.estimator = estimator
         self.hold: Hold | None = None
         """What the request now under way has reserved."""
+        self.audience: Audience | None = None
 
     async def attempt(self, number: int, *, seconds: float, clock: Callable[[], float]) -> _Outcome:
-        """One request; all that can go wrong with it is in the outcome."""
+        """One request, whose pieces are told; all that can go wrong is in the outcome."""
+        outcome, why = None, "stopped"
+        try:
+            outcome = await self._attempt(number, seconds=seconds, clock=clock)
+            if isinstance(outcome.result, ModelError):
+                why = str(outcome.result.kind)
+        finally:
+            if self.audience is not None:
+                whole = outcome is not None and isinstance(outcome.result, ModelReply)
+                self.audience.end() if whole else self.audience.discard(why)
+        return outcome
+
+    async def _attempt(
+        self, number: int, *, seconds: float, clock: Callable[[], float]
+    ) -> _Outcome:
         request = self.request
         if number > 1:
             request = replace(request, draw=f"{request.draw}#{number}")
+        on_delta = None if self.audience is None else self.audience.listen()
         started = clock()
         try:
-            reply = await within(self.model.complete(request), seconds)
+            reply = await within(ask(self.model, request, on_delta), seconds)
         except Overdue as problem:
             return _Outcome(latency=clock() - started, result=self._late(problem, seconds))
         except Exception as problem:  # a user's own model may raise anything

@@ -32,11 +32,15 @@ class CallIds:
 
         The provider's, or ours where it gave none, gave it twice, or takes it back no more.
         """
-        given = Counter(call.provider_id for call in calls)
+        given = [call.provider_id for call in calls]
+        again = {name for name, count in Counter(given).items() if count > 1} if given[1:] else ()
         kept = {
             name
-            for name, count in given.items()
-            if name and count == 1 and self._fits(name) and not (self._once and name in self._taken)
+            for name in given
+            if name
+            and name not in again
+            and self._fits(name)
+            and not (self._once and name in self._taken)
         }
         ids: list[str] = []
         for index, call in enumerate(calls):

@@ -78,6 +78,9 @@ RULES: Final[tuple[Rule, ...]] = (
         None,
         words=r"llm provider not provided|unmapped llm provider|GetLLMProvider Exception",
     ),
+    _rule(  # a client that takes no user and password in an address beside a key
+        ErrorKind.BAD_REQUEST, None, 500, words=r"cannot combine authorization header with auth"
+    ),
     _rule(ErrorKind.MALFORMED_REPLY, codes="tool_use_failed"),
     _rule(
         ErrorKind.TRUNCATED,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -21,7 +21,15 @@ _CUT_CALL: Final = re.compile(
     re.DOTALL,
 )
 _CUT_ANSWER: Final = re.compile(r'^\s*\{\s*"answer"\s*:\s*"(?P<rest>(?:[^"\\]|\\.)*)', re.DOTALL)
+_ANSWER: Final = '{"answer": "..."}'
+_UNSURE: Final = re.compile(r"(?:\\u[dD][89abAB][0-9a-fA-F]{2})?(?:\\u[0-9a-fA-F]{0,3})?\Z")
+"""The end of a JSON text that the next characters may still change."""
+_MAYBE_LATEX: Final = re.compile(r"[\x08\x0c][a-z]{0,3}\Z")
 _HALF_ESCAPE: Final = re.compile(r"\\u[0-9a-fA-F]{0,3}$")
+
+
+Say = Callable[[str], None]
+"""Hears of each piece of text that was made."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,16 +59,19 @@ def schema_for(tools: Sequence[ToolSpec], choice: str | None = None) -> dict[str
 
 
 def instructions_for(tools: Sequence[ToolSpec]) -> str:
-    """What the model is told about replying with JSON, and about the tools."""
-    example = json.dumps({"tool": tools[0].name, "arguments": _sample(tools[0])})
+    """What the model is told about replying with JSON, and about the tools.
+
+    The samples hold dots where words belong: a small model copies whatever stands there.
+    """
     lines = [
-        "You work in steps. Each step is one JSON object and nothing else.",
-        f"First use a tool, like this: {example}",
-        'When a result tells you the answer, finish, like this: {"answer": "the answer"}',
+        "Each of your replies is one JSON object and nothing else: you use a tool, or you answer.",
+        "Use a tool to find out what you do not know. "
+        f"When you know the answer, give it: {_ANSWER}",
         "Tools:",
     ]
     for tool in tools:
         lines.append(f"- {tool.name}({', '.join(_fields(tool))}): {tool.description}")
+        lines.append("  " + json.dumps({"tool": tool.name, "arguments": _sample(tool)}))
     return "\n".join(lines)
 
 
@@ -70,24 +81,32 @@ def _fields(tool: ToolSpec) -> list[str]:
 
 
 def _sample(tool: ToolSpec) -> dict[str, str]:
-    return dict.fromkeys(_fields(tool)[:1], "words")
+    return dict.fromkeys(_fields(tool)[:1], "...")
 
 
 def plain_messages(
     messages: Sequence[Message], *, tools: Sequence[ToolSpec] = ()
 ) -> list[dict[str, Json]]:
-    """The messages as role and text only, with the instructions in the system message."""
-    out = [
-        {"role": _ROLES[message.role], "content": _plain(message)}
-        for message in messages
-        if message.role is not Role.RUNTIME
-    ]
-    if tools:
-        told = instructions_for(tools)
-        if out and out[0]["role"] == "system":
-            out[0]["content"] = f"{out[0]['content']}\n\n{told}"
-        else:
-            out.insert(0, {"role": "system", "content": told})
+    """The messages as role and text only, with the instructions in the system message.
+
+    After a result the question is repeated. Earlier calls are told in a sentence: shown as the
+    JSON that they were, a small model would make the same call until its turns are used up.
+    """
+    seen = [message for message in messages if message.role is not Role.RUNTIME]
+    out = [{"role": _ROLES[message.role], "content": _plain(message)} for message in seen]
+    if not tools:
+        return out
+    if seen and seen[-1].role is Role.TOOL:
+        asked = next((message.text for message in seen if message.role is Role.USER), "")
+        out[-1]["content"] = (
+            f"{out[-1]['content']}\n\nThe question was: {asked}\n"
+            f"If the result tells the answer, give it: {_ANSWER}"
+        )
+    told = instructions_for(tools)
+    if out and out[0]["role"] == "system":
+        out[0]["content"] = f"{out[0]['content']}\n\n{told}"
+    else:
+        out.insert(0, {"role": "system", "content": told})
     return out
 
 
@@ -103,6 +122,21 @@ def read_constrained(text: str, *, cut: bool = False) -> Said:
     if isinstance(value, Mapping) and isinstance(value.get("answer"), str):
         return Said(text=_unescaped(value["answer"]))
     return Said(text=text)
+
+
+def spoken(text: str) -> str:
+    """Of the beginning of a constrained reply, as much of its answer as is certain by now.
+
+    Each longer beginning says the same and maybe more.
+    """
+    found = _CUT_ANSWER.match(text)
+    if found is None:
+        return ""
+    try:
+        said = json.loads(f'"{_UNSURE.sub("", found["rest"])}"')
+    except ValueError:  # a control character, which no schema lets through
+        return ""
+    return clean(_unescaped(_MAYBE_LATEX.sub("", said)))
 
 
 _ROLES: Final = {
@@ -126,12 +160,7 @@ def _plain(message: Message) -> str:
     if message.role is Role.TOOL:
         return f"Result of {message.name or 'the tool'}:\n{message.text}"
     lines = [message.text] if message.text else []
-    for call in message.tool_calls:
-        try:
-            arguments = json.loads(call.arguments or "{}")
-        except ValueError:
-            arguments = {}
-        lines.append(json.dumps({"tool": call.name, "arguments": arguments}, ensure_ascii=False))
+    lines += [f"I use {call.name} with {call.arguments or '{}'}." for call in message.tool_calls]
     return "\n".join(lines)
 
 
@@ -156,3 +185,19 @@ def _call(name: str, arguments: str) -> ToolCall:
 def _unescaped(text: str) -> str:
     r"""Undo what JSON makes of a single backslash: \boxed and \frac begin like its escapes."""
     return text.replace("\x08oxed", "\\boxed").replace("\x0crac", "\\frac")
+
+
+class Speaking:
+    """Passes on what a constrained reply says, not the JSON in which it says it."""
+
+    def __init__(self, say: Say) -> None:
+        self._say = say
+        self._text = self._said = ""
+
+    def __call__(self, piece: str) -> None:
+        """Hear one piece of the JSON."""
+        self._text += piece
+        said = spoken(self._text)
+        if fresh := said[len(self._said) :]:
+            self._said = said
+            self._say(fresh)

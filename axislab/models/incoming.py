@@ -11,8 +11,8 @@ from axislab.errors import ErrorKind, ModelError
 from axislab.messages import Json, ToolCall, Usage
 from axislab.models.base import ModelReply
 from axislab.models.outgoing import clean
+from axislab.models.thoughts import split_thinking
 from axislab.models.usage import read_usage
-from axislab.models.whole_thoughts import split_thinking
 
 _PLAIN_STOPS: Final = frozenset(
     {"stop", "end_turn", "stop_sequence", "complete", "eos", "eos_token"}
@@ -52,10 +52,15 @@ class RawReply:
         return first if isinstance(first, Mapping) else {}
 
     @property
+    def message(self) -> Mapping[str, Json]:
+        """Its message, or an empty one."""
+        message = self.choice.get("message")
+        return message if isinstance(message, Mapping) else {}
+
+    @property
     def call_ids(self) -> list[str | None]:
         """The ids of the tool calls as the provider gave them."""
-        message = self.choice.get("message")
-        calls = message.get("tool_calls") if isinstance(message, Mapping) else None
+        calls = self.message.get("tool_calls")
         if not isinstance(calls, Sequence):
             return []
         ids = [call.get("id") if isinstance(call, Mapping) else None for call in calls]
@@ -81,8 +86,10 @@ def read_reply(response: Any, *, model: str, raw: RawReply | None = None) -> Mod
     message = getattr(choice, "message", None)
     if message is None:
         raise _malformed(model, "a choice without a message")
-    text, reasoning = _texts(message)
+    text, reasoning = _texts(message, raw)
     calls = _calls(message, raw)
+    if calls:
+        text = text or None  # some servers say "" where others say nothing
     return ModelReply(
         text=text,
         reasoning=reasoning,
@@ -90,7 +97,8 @@ def read_reply(response: Any, *, model: str, raw: RawReply | None = None) -> Mod
         tool_calls=calls,
         finish_reason=_finish_reason(choice, raw),
         usage=_usage(response, raw, empty=not (text or reasoning or calls)),
-        request_id=_text(getattr(response, "id", None)),
+        # litellm makes an id up where the provider gave none
+        request_id=_text(getattr(response, "id", None) if raw.data is None else raw.data.get("id")),
         model=_text(getattr(response, "model", None)),
     )
 
@@ -105,8 +113,14 @@ def _text(value: object) -> str | None:
     return clean(value) if isinstance(value, str) else None
 
 
-def _texts(message: Any) -> tuple[str | None, str | None]:
+def _texts(message: Any, raw: RawReply) -> tuple[str | None, str | None]:
     """Content and reasoning; a refusal counts as content, think blocks in it as reasoning."""
+    told = raw.message
+    if isinstance(told.get("content"), str) and (content := _text(told["content"])):
+        spoken = split_thinking(content)
+        if spoken.thought is not None:  # litellm takes out some blocks, by another rule
+            given = told.get("reasoning_content", told.get("reasoning"))
+            return spoken.said, ((_text(given) or "") + spoken.thought) or None
     text = _text(getattr(message, "content", None))
     reasoning = _text(getattr(message, "reasoning_content", None))
     if not text:
@@ -164,8 +178,14 @@ def _call(function: Any, *, provider_id: str | None) -> ToolCall:
 
 
 def _finish_reason(choice: Any, raw: RawReply) -> str | None:
-    """The reason in OpenAI's words where it is one of them; litellm calls all others "stop"."""
+    """The reason in OpenAI's words where it is one of them; litellm calls all others "stop".
+
+    With calls it says "tool_calls", whatever the provider said.
+    """
     mapped = _text(getattr(choice, "finish_reason", None))
+    if mapped == "tool_calls" and raw.choice:
+        told = _text(raw.choice.get("finish_reason")) or None
+        return "stop" if (told or "").lower() in _PLAIN_STOPS else mapped if told else None
     if mapped != "stop":
         return mapped
     fields = getattr(choice, "provider_specific_fields", None) or {}

@@ -6,11 +6,9 @@ import asyncio
 import os
 from collections.abc import Mapping
 from dataclasses import replace
-from difflib import get_close_matches
 from functools import cached_property
 from typing import Any, Final
 
-from axislab.config import Sampling
 from axislab.errors import ConfigError, ErrorKind, ModelError
 from axislab.messages import Usage
 from axislab.models._litellm import (
@@ -20,12 +18,23 @@ from axislab.models._litellm import (
     load_litellm,
     provider_handler,
     quiet,
+    similar_model,
 )
 from axislab.models.base import ModelReply, ModelRequest
 from axislab.models.classify import classify
+from axislab.models.deltas import OnDelta
 from axislab.models.estimators import MessageCounter, litellm_estimator
 from axislab.models.incoming import RawReply, read_reply
+from axislab.models.masking import MaskedDeltas, mask_problem, masked_reply, secrets_of, telling
+from axislab.models.opening import opened
 from axislab.models.outgoing import tools_of, wire_messages, wire_tools
+from axislab.models.parameters import (
+    RESERVED,
+    address_parameters,
+    asks_to_think,
+    sampling_parameters,
+    streaming_parameters,
+)
 from axislab.models.price import Price, listed_price
 from axislab.models.profiles import ProviderProfile, profile_named, profile_of
 from axislab.models.redact import (
@@ -34,28 +43,20 @@ from axislab.models.redact import (
     mask_url,
     redact,
     require_url,
-    url_secrets,
 )
 from axislab.models.request_key import provider_identity
+from axislab.models.streamed import read_stream, stream_error
 from axislab.models.usage import reported_usage
 
 SIMULATED: Final = "axislab"
 """The provider of the simulated agent."""
 
-RESERVED: Final = frozenset(
-    {
-        "model", "messages", "tools", "functions", "stream", "stream_options", "n", "timeout",
-        "max_retries", "num_retries", "retry_policy", "fallbacks", "logger_fn", "axislab_draw",
-        "context_window_fallback_dict", "api_key", "api_base", "base_url", "max_tokens",
-        "temperature", "top_p",
-    }
-)  # fmt: skip
-"""Parameters of a call that are set by axislab, or that would change what one call is."""
-
 _EXAMPLES: Final = (
     "'openai/gpt-4o-mini', 'anthropic/claude-sonnet-4-5', 'gemini/gemini-2.5-flash', "
     "'ollama/llama3.2', 'hosted_vllm/NAME' with api_base=, 'axislab/simulated'"
 )
+_OF_AN_ADDRESS: Final = {ErrorKind.CONNECTION, ErrorKind.MALFORMED_REPLY, ErrorKind.NOT_FOUND}
+"""Errors that may come of a wrong address, which are told with the one given."""
 _KEYLESS: Final = frozenset({"bedrock", "bedrock_converse", "sagemaker", "vertex_ai", "ollama"})
 """Providers with other ways to identify themselves, or with no need to."""
 
@@ -164,12 +165,17 @@ class LiteLLMModel:
 
     @cached_property
     def _listed_trailing(self) -> str:
+        return "continued" if self._listed.get("supports_assistant_prefill") else "folded"
+
+    @cached_property
+    def _listed(self) -> Mapping[str, Any]:
+        """The model's entry in litellm's list, empty if it is not listed; looking takes 0.1 ms."""
         try:
             with quiet:
-                known = load_litellm().get_model_info(self._name)
+                known: Mapping[str, Any] = load_litellm().get_model_info(self._name)
         except Exception:  # a bare Exception for a model that is not listed
-            return "folded"
-        return "continued" if known.get("supports_assistant_prefill") else "folded"
+            return {}
+        return known
 
     @property
     def cache_identity(self) -> Mapping[str, Any]:
@@ -217,12 +223,7 @@ class LiteLLMModel:
         if self.price is not None:
             return self.price
         self.check()
-        try:
-            with quiet:
-                known = load_litellm().get_model_info(self._name)
-        except Exception:  # a bare Exception for a model that is not listed
-            return None
-        return listed_price(known, prompt=prompt)
+        return listed_price(self._listed, prompt=prompt)
 
     async def complete(self, request: ModelRequest) -> ModelReply:
         """Answer one request with one request on the wire.
@@ -230,20 +231,55 @@ class LiteLLMModel:
         Raises:
             ModelError: No reply; its kind says why.
         """
-        if not self._checked:
-            # The import takes seconds; in a thread the event loop goes on meanwhile.
-            await asyncio.to_thread(self.check)
+        await self._ready()
         raw = RawReply()
         try:
             with quiet:
                 # No variable here holds the arguments: tracebacks may show it, with the key.
-                response = await load_litellm().acompletion(
-                    **self._arguments(request), logger_fn=raw.see
+                response = await opened(
+                    load_litellm().acompletion(**self._arguments(request), logger_fn=raw.see)
                 )
         except Exception as problem:  # litellm raises what any provider's code raises
             error = classify(problem, model=self._name, secrets=self._secrets())
             forget_variables(problem)
             raise self._billed(error, raw) from None
+        return self._read(response, raw)
+
+    async def stream(self, request: ModelRequest, on_delta: OnDelta) -> ModelReply:
+        """The same with a streamed answer, of which every piece is told.
+
+        Args:
+            request: What is asked.
+            on_delta: Hears the pieces.
+
+        Raises:
+            ModelError: No reply, or a part of one; its kind says why.
+        """
+        await self._ready()
+        raw = RawReply()
+        streaming = streaming_parameters(self._name, self._provider)
+        hear = MaskedDeltas(on_delta, self._telling) if self._telling else on_delta
+        begun = False
+        try:
+            with quiet:
+                response = await opened(
+                    load_litellm().acompletion(**self._arguments(request), **streaming)
+                )
+                begun = True
+                response = await read_stream(response, raw=raw, model=self._name, on_delta=hear)
+        except Exception as problem:  # litellm raises what any provider's code raises
+            judge = stream_error if begun else classify
+            error = judge(problem, model=self._name, secrets=self._secrets())
+            forget_variables(problem)
+            raise self._billed(error, raw, part=True) from None
+        return self._read(response, raw)
+
+    async def _ready(self) -> None:
+        if not self._checked:
+            # The import takes seconds; in a thread the event loop goes on meanwhile.
+            await asyncio.to_thread(self.check)
+
+    def _read(self, response: Any, raw: RawReply) -> ModelReply:
         try:
             reply = read_reply(response, model=self._name, raw=raw)
         except ModelError as error:
@@ -256,11 +292,11 @@ class LiteLLMModel:
         profile = self.profile
         if not tools and profile.declares_tools:
             tools = tools_of(request.messages)
-        out = {**self._extra, **_sampling(request.sampling)}
+        out = {**self._extra, **sampling_parameters(request.sampling)}
         out.update(
             model=self._name,
             messages=wire_messages(
-                request.messages, tools=tools, profile=profile, thinking=_thinks(out)
+                request.messages, tools=tools, profile=profile, thinking=asks_to_think(out)
             ),
             timeout=self._timeout,
             max_retries=0,  # else one call is up to three requests, and none of them counted
@@ -270,21 +306,29 @@ class LiteLLMModel:
         if self._api_key is not None:
             out["api_key"] = self._api_key
         if self._api_base is not None:
-            out["api_base"] = self._api_base
+            where = address_parameters(self._api_base, self._extra, provider=self._provider)
+            out.update(where)
         if self.simulated and request.draw:
             out["axislab_draw"] = request.draw
         return out
 
-    def _billed(self, error: ModelError, raw: RawReply) -> ModelError:
+    def _billed(self, error: ModelError, raw: RawReply, *, part: bool = False) -> ModelError:
         """The error, with what the provider says it was billed for all the same."""
+        if error.original is not None:
+            mask_problem(error.original, self._secrets())
+        if error.kind in _OF_AN_ADDRESS and self._api_base:
+            error.args = (f"{error} (at {mask_url(self._api_base)})",)
         usage = reported_usage(raw.usage)
-        if usage is not None:
+        if usage is not None and part:  # what it took up to where it broke; the price is open
+            error.usage = replace(usage, estimated=True)
+        elif usage is not None:
             price = self.list_price(prompt=usage.input_tokens or 0)
             error.usage, error.cost_usd = usage, None if price is None else price.of(usage)
         return error
 
     def _priced(self, reply: ModelReply, response: Any) -> ModelReply:
-        """The reply with its cost, or with the reason why there is none."""
+        """The reply with its cost, or with the reason why there is none; and without secrets."""
+        reply = masked_reply(reply, self._telling)
         if not _is_whole(reply.usage):
             return _with_cost(reply, missing="the provider did not report the tokens")
         if self.price is not None:
@@ -312,7 +356,7 @@ class LiteLLMModel:
         return str(provider)
 
     def _unknown(self, litellm: Any, problem: Exception | None) -> ModelError:
-        hint = _suggest(self._name, litellm, server=self._api_base is not None)
+        hint = similar_model(self._name, litellm, server=self._api_base is not None)
         return ModelError(
             f"model {self._name!r} names no provider litellm knows{hint}. "
             f"Write provider/model, for example {_EXAMPLES}",
@@ -339,31 +383,12 @@ class LiteLLMModel:
                 kind=ErrorKind.MISSING_KEY,
             )
 
-    def _secrets(self) -> list[str]:
-        found = [self._api_key or ""]
-        found += [str(v) for k, v in self._extra.items() if is_secret_name(k)]
-        return found + url_secrets(self._api_base or "")
+    def _secrets(self) -> tuple[str, ...]:
+        return secrets_of(api_key=self._api_key, api_base=self._api_base, extra=self._extra)
 
-
-def _sampling(sampling: Sampling) -> dict[str, Any]:
-    if bad := RESERVED & sampling.extra.keys():
-        raise ModelError(
-            f"sampling.extra holds {sorted(bad)}: axislab sets it; use the knob of that name",
-            kind=ErrorKind.BAD_REQUEST,
-        )
-    out = dict(sampling.extra)
-    out["max_tokens"] = sampling.max_output_tokens
-    for name in ("temperature", "top_p", "reasoning_effort"):
-        if (value := getattr(sampling, name)) is not None:
-            out[name] = value
-    return out
-
-
-def _thinks(parameters: Mapping[str, Any]) -> bool:
-    """True if a call asks the model to think."""
-    asked = parameters.get("thinking")
-    on = isinstance(asked, Mapping) and asked.get("type") != "disabled"
-    return on or parameters.get("reasoning_effort") not in (None, "none")
+    @cached_property
+    def _telling(self) -> tuple[str, ...]:
+        return telling(self._secrets())
 
 
 def _is_whole(usage: Usage | None) -> bool:
@@ -372,18 +397,3 @@ def _is_whole(usage: Usage | None) -> bool:
 
 def _with_cost(reply: ModelReply, *, usd: float | None = None, missing: str = "") -> ModelReply:
     return replace(reply, cost_usd=usd, cost_missing=missing or None)
-
-
-def _suggest(name: str, litellm: Any, *, server: bool) -> str:
-    """Half a sentence with a string that may be the one meant."""
-    if server:
-        return f"; for a server that speaks OpenAI's protocol: 'hosted_vllm/{name}'"
-    head, slash, tail = name.partition("/")
-    providers = [str(getattr(p, "value", p)) for p in litellm.provider_list]
-    if slash and tail and (near := get_close_matches(head.lower(), providers, n=1, cutoff=0.75)):
-        return f"; did you mean '{near[0]}/{tail}'?"
-    listed = [key for key in litellm.model_cost if key.rpartition("/")[2] == name and "/" in key]
-    if listed:
-        return f"; did you mean {min(listed, key=len)!r}?"
-    near = get_close_matches(name, list(litellm.model_cost), n=1, cutoff=0.8)
-    return f"; did you mean {near[0]!r}?" if near else ""

@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-import atexit
+import queue
 import threading
 import uuid
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Generator, Mapping
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as NotYet
+from contextlib import aclosing, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
-from weakref import WeakSet
 
 from axislab.errors import ConfigError, ErrorKind, ModelError, did_you_mean
 from axislab.messages import Json
-from axislab.models._litellm import register_provider
 from axislab.models.base import ModelReply, ModelRequest
-from axislab.models.constrained import plain_messages, read_constrained, schema_for
+from axislab.models.constrained import Say, Speaking, plain_messages, read_constrained, schema_for
+from axislab.models.deltas import Delta, DeltaKind, OnDelta
 from axislab.models.outgoing import clean
+from axislab.models.turns import Turns, closing
 from axislab.models.usage import reported_usage
 from axislab.models.weights import FETCH, KNOWN, checksum, find_weights
 
@@ -34,7 +35,6 @@ _PASSED_ON: Final = frozenset(
 )  # fmt: skip
 """Parameters beyond temperature, top_p and length that the engine takes."""
 _POLL: Final = 0.1
-_LAST_WAIT: Final = 3.0
 _BATCH: Final = 128
 """Tokens of a prompt read at once: between two batches a reply can be given up."""
 
@@ -49,24 +49,12 @@ class _Generated:
     id: str | None
 
 
-_closing: Final = threading.Event()
-_threads: Final[WeakSet[threading.Thread]] = WeakSet()
-
-
-@atexit.register
-def _close() -> None:
-    """Give up what is still computed: the engine must not work in an interpreter that is gone."""
-    _closing.set()
-    for thread in list(_threads):
-        thread.join(_LAST_WAIT)
-
-
 class LocalModel:
     """A GGUF file run by llama.cpp inside this process; it is loaded when first asked.
 
     Tools are offered by holding the reply to a JSON schema while it is made, so every call that
     was not cut fits its tool. One thread is the default: more of them wait for each other on a
-    busy machine.
+    busy machine. Requests are answered one after the other, in the order they were made.
 
     Args:
         name: Its name behind "axislab-local/".
@@ -98,6 +86,7 @@ class LocalModel:
         self._server: Any = None
         self._sha256: str | None = None
         self._lock = threading.Lock()
+        self._turns = Turns(PROVIDER)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r})"
@@ -127,16 +116,19 @@ class LocalModel:
             ModelError: NOT_FOUND, with the command that helps.
         """
         path = self._path()
-        if path is None:
-            what = "its weights are not here" if self._gguf is None else "no such file"
-            raise self._missing(f"{what}: {self._gguf.name if self._gguf else FETCH}")
-        known = KNOWN.get(self._short)
-        if self._gguf is None and known and self._checked(path) != known.sha256:
-            raise self._missing(f"its weights are damaged: {FETCH} --force")
+        lacks = []
         try:
             import xllamacpp  # noqa: F401
         except ImportError as problem:
-            raise self._missing(f"needs xllamacpp: {INSTALL}", problem) from None
+            lacks.append(f"needs xllamacpp ({problem}): {INSTALL}")
+        if path is None and self._gguf is not None:
+            lacks.append(f"no such file: {self._gguf.name}")
+        elif path is None:
+            lacks.append(f"its weights are not here: {FETCH}")
+        elif self._gguf is None and self._checked(path) != KNOWN[self._short].sha256:
+            lacks.append(f"its weights are damaged: {FETCH} --force")
+        if lacks:
+            raise ModelError(f"{self.name}: {'; '.join(lacks)}", kind=ErrorKind.NOT_FOUND)
 
     async def complete(self, request: ModelRequest) -> ModelReply:
         """Answer one request; cancelling stops the computation within a token.
@@ -157,29 +149,76 @@ class LocalModel:
         future = self._start(request, stop)
         try:
             while True:
-                try:
+                with suppress(NotYet):
                     return self._reply(request, future.result(timeout=_POLL))
-                except NotYet:
-                    continue
         finally:
             stop.set()
+            future.cancel()
 
-    def _start(self, request: ModelRequest, stop: threading.Event) -> Future[_Generated]:
+    async def pieces(self, request: ModelRequest) -> AsyncGenerator[str | ModelReply, None]:
+        """The text while it is made, piece by piece, then the whole reply.
+
+        Closing it early stops the computation. Where tools are offered there is text only of a
+        reply that turns out to be an answer.
+
+        Raises:
+            ModelError: As by `complete`.
+        """
+        loop = asyncio.get_running_loop()
+        pieces: asyncio.Queue[str | None] = asyncio.Queue()
+        stop = threading.Event()
+
+        def say(piece: str | None) -> None:
+            with suppress(RuntimeError):  # the loop is closed: nobody listens any more
+                loop.call_soon_threadsafe(pieces.put_nowait, piece)
+
+        future = self._start(request, stop, say)
+        future.add_done_callback(lambda _: say(None))
+        try:
+            while (piece := await pieces.get()) is not None:
+                yield piece
+            yield self._reply(request, future.result())
+        finally:
+            stop.set()
+            future.cancel()
+
+    async def stream(self, request: ModelRequest, on_delta: OnDelta) -> ModelReply:
+        """The reply of `complete`, told in the pieces of `pieces`.
+
+        Raises:
+            ModelError: As by `complete`.
+        """
+        async with aclosing(self.pieces(request)) as pieces:
+            async for piece in pieces:
+                if isinstance(piece, ModelReply):
+                    return piece
+                on_delta(Delta(kind=DeltaKind.TEXT, text=piece))
+        raise AssertionError("unreachable: the reply is the last piece")
+
+    def pieces_sync(self, request: ModelRequest) -> Generator[str | ModelReply, None, None]:
+        """The same for plain code; an interrupt gets through at once."""
+        pieces: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+        stop = threading.Event()
+        future = self._start(request, stop, pieces.put)
+        future.add_done_callback(lambda _: pieces.put(None))
+        try:
+            while True:
+                with suppress(queue.Empty):
+                    if (piece := pieces.get(timeout=_POLL)) is None:
+                        break
+                    yield piece
+            yield self._reply(request, future.result())
+        finally:
+            stop.set()
+            future.cancel()
+
+    def _start(
+        self, request: ModelRequest, stop: threading.Event, say: Say | None = None
+    ) -> Future[_Generated]:
         body = self._body(request)
-        future: Future[_Generated] = Future()
-        future.set_running_or_notify_cancel()
-
-        def work() -> None:
-            try:
-                future.set_result(self._generate(body, stop))
-            except BaseException as problem:
-                future.set_exception(problem)
-
-        # A daemon: the interpreter must not wait for a long reply when it ends.
-        thread = threading.Thread(target=work, name=PROVIDER, daemon=True)
-        _threads.add(thread)
-        thread.start()
-        return future
+        if say is not None and "response_format" in body and self._offers(request):
+            say = Speaking(say)
+        return self._turns.take(lambda: self._generate(body, stop, say))
 
     def _body(self, request: ModelRequest) -> dict[str, Json]:
         extra = dict(request.sampling.extra)
@@ -190,7 +229,7 @@ class LocalModel:
                 f"takes {', '.join(sorted(_PASSED_ON))} and tool_choice",
                 kind=ErrorKind.BAD_REQUEST,
             )
-        tools = () if choice == "none" else request.tools
+        tools = request.tools if self._offers(request) else ()
         body: dict[str, Json] = {
             **extra,
             "messages": [
@@ -213,7 +252,12 @@ class LocalModel:
             }
         return body
 
-    def _generate(self, body: dict[str, Json], stop: threading.Event) -> _Generated:
+    def _offers(self, request: ModelRequest) -> bool:
+        return bool(request.tools) and request.sampling.extra.get("tool_choice") != "none"
+
+    def _generate(
+        self, body: dict[str, Json], stop: threading.Event, say: Say | None
+    ) -> _Generated:
         parts: list[str] = []
         last: dict[str, Json] = {"finish": None, "usage": None, "id": None}
 
@@ -223,9 +267,12 @@ class LocalModel:
                 last["usage"] = item.get("usage") or last["usage"]
                 last["id"] = item.get("id") or last["id"]
                 for choice in item.get("choices") or ():
-                    parts.append(choice["delta"].get("content") or "")
+                    if text := choice["delta"].get("content"):
+                        parts.append(text)
+                        if say is not None:
+                            say(text)
                     last["finish"] = choice.get("finish_reason") or last["finish"]
-            return stop.is_set() or _closing.is_set()
+            return stop.is_set() or closing.is_set()
 
         self._load().handle_chat_completions(body, take)
         if last.get("error"):
@@ -262,7 +309,7 @@ class LocalModel:
             request_id=made.id,
             model=self._short,
         )
-        if not request.tools or request.sampling.extra.get("tool_choice") == "none":
+        if not self._offers(request):
             return reply
         said = read_constrained(made.text, cut=made.finish != "stop")
         finish = "tool_calls" if said.calls and made.finish == "stop" else made.finish
@@ -277,9 +324,6 @@ class LocalModel:
         if self._sha256 is None:
             self._sha256 = checksum(path)
         return self._sha256
-
-    def _missing(self, what: str, problem: Exception | None = None) -> ModelError:
-        return ModelError(f"{self.name}: {what}", kind=ErrorKind.NOT_FOUND, original=problem)
 
     def _failed(self, error: Mapping[str, Json]) -> ModelError:
         full = error.get("type") == "exceed_context_size_error"
@@ -334,6 +378,7 @@ def local_model(name: str) -> LocalModel:
 
 def register() -> None:
     """Make the local models known to litellm; other custom providers stay as they are."""
-    from axislab.models.local_provider import handler
+    from axislab.models.custom_llm import register_custom
+    from axislab.models.local_provider import LocalProvider
 
-    register_provider(PROVIDER, handler())
+    register_custom(LocalProvider)

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Generator, Mapping
+from contextlib import aclosing
 from dataclasses import replace
-from functools import lru_cache
 from typing import Any
 
-from axislab.errors import ErrorKind, ModelError
-from axislab.models._litellm import load_litellm
 from axislab.models.base import ModelReply, ModelRequest
+from axislab.models.custom_llm import CustomProvider, Params, WireMessages, request_from
 from axislab.models.local import PROVIDER, local_model
-from axislab.models.provider import chunks_of, request_from, response_of
 
 
-class LocalProvider:
-    """What litellm's handler for local models is made of."""
+class LocalProvider(CustomProvider):
+    """Answers litellm's calls with the local models."""
+
+    name = PROVIDER
 
     def check(self, model: str) -> None:
         """Find a model that cannot run here.
@@ -30,93 +29,35 @@ class LocalProvider:
         """What identifies the weights."""
         return local_model(model).info
 
-    def answer(self, model: str, messages: list[Any], params: Mapping[str, Any]) -> ModelReply:
-        """The reply to a call as litellm passes it on.
+    def reply(self, model: str, messages: WireMessages, params: Params) -> ModelReply:
+        """What the model says."""
+        return local_model(model).complete_sync(local_request(messages, params))
 
-        Raises:
-            Exception: litellm's own, made from our ModelError.
-        """
-        try:
-            return local_model(model).complete_sync(local_request(messages, params))
-        except ModelError as problem:
-            raise as_litellm(problem, model) from problem
-
-    async def aanswer(
-        self, model: str, messages: list[Any], params: Mapping[str, Any]
-    ) -> ModelReply:
+    async def areply(self, model: str, messages: WireMessages, params: Params) -> ModelReply:
         """The same, awaited; cancelling stops the computation."""
-        try:
-            return await local_model(model).complete(local_request(messages, params))
-        except ModelError as problem:
-            raise as_litellm(problem, model) from problem
+        return await local_model(model).complete(local_request(messages, params))
+
+    def pieces(
+        self, model: str, messages: WireMessages, params: Params
+    ) -> Generator[str | ModelReply, None, None]:
+        """What the model says, while it says it; closing the iterator stops it."""
+        return local_model(model).pieces_sync(local_request(messages, params))
+
+    async def apieces(
+        self, model: str, messages: WireMessages, params: Params
+    ) -> AsyncGenerator[str | ModelReply, None]:
+        """The same, awaited."""
+        request = local_request(messages, params)
+        async with aclosing(local_model(model).pieces(request)) as pieces:
+            async for piece in pieces:
+                yield piece
 
 
-def handler() -> object:
-    """A `litellm.CustomLLM` for the local models."""
-    return _handler_class()()
-
-
-def local_request(messages: list[Any], params: Mapping[str, Any]) -> ModelRequest:
+def local_request(messages: WireMessages, params: Params) -> ModelRequest:
     """The request in a call as litellm passes it on, with what forces a tool."""
-    choice = params.get("tool_choice")
-    request = request_from(messages, {k: v for k, v in params.items() if k != "tool_choice"})
-    if choice is None:
+    request = request_from(messages, params)
+    if (choice := params.get("tool_choice")) is None:
         return request
     sampling = request.sampling
     extra = {**sampling.extra, "tool_choice": choice}
     return replace(request, sampling=sampling.model_copy(update={"extra": extra}))
-
-
-def as_litellm(problem: ModelError, model: str) -> Exception:
-    """The exception litellm raises for such an error of any provider."""
-    errors = load_litellm().exceptions
-    kinds = {
-        ErrorKind.CONTEXT_LIMIT: errors.ContextWindowExceededError,
-        ErrorKind.NOT_FOUND: errors.NotFoundError,
-    }
-    made: Exception = kinds.get(problem.kind, errors.BadRequestError)(
-        message=str(problem), model=model, llm_provider=PROVIDER
-    )
-    return made
-
-
-@lru_cache(maxsize=1)
-def _handler_class() -> Callable[[], object]:
-    """The class litellm wants; it can be made only once litellm is loaded."""
-    litellm = load_litellm()
-
-    class Handler(LocalProvider, litellm.CustomLLM):  # type: ignore[misc,name-defined]
-        """What litellm calls."""
-
-        def __init__(self) -> None:
-            litellm.CustomLLM.__init__(self)
-
-        def completion(
-            self, model: str, messages: list[Any], optional_params: dict[str, Any], **_: Any
-        ) -> Any:
-            """A whole reply."""
-            reply = self.answer(model, messages, optional_params)
-            return litellm.ModelResponse(**response_of(reply))
-
-        async def acompletion(
-            self, model: str, messages: list[Any], optional_params: dict[str, Any], **_: Any
-        ) -> Any:
-            """A whole reply, awaited."""
-            reply = await self.aanswer(model, messages, optional_params)
-            return litellm.ModelResponse(**response_of(reply))
-
-        def streaming(
-            self, model: str, messages: list[Any], optional_params: dict[str, Any], **_: Any
-        ) -> Iterator[dict[str, Any]]:
-            """A reply in pieces, once it is whole."""
-            yield from chunks_of(self.answer(model, messages, optional_params))
-
-        async def astreaming(
-            self, model: str, messages: list[Any], optional_params: dict[str, Any], **_: Any
-        ) -> AsyncIterator[dict[str, Any]]:
-            """A reply in pieces, once it is whole, awaited."""
-            for chunk in chunks_of(await self.aanswer(model, messages, optional_params)):
-                await asyncio.sleep(0)
-                yield chunk
-
-    return Handler

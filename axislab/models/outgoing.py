@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import Final
 
 from axislab.messages import Json, Message, Role, ToolCall, ToolSpec
@@ -15,6 +16,8 @@ from axislab.models.shaping import shape
 
 _NAME: Final = re.compile(r"[^A-Za-z0-9_-]")
 _LONGEST_NAME: Final = 64
+_REMEMBERED: Final = 2_000
+"""Characters of arguments up to which the verdict on them is kept."""
 _UNNAMED: Final = "unnamed"
 _PLAIN: Final = PROFILES["axislab"]
 
@@ -67,8 +70,8 @@ class _Writer:
         self._names: dict[str, str] = {}
 
     def write(self, message: Message) -> dict[str, Json]:
-        wire: dict[str, Json] = {"role": str(message.role), "content": clean(message.text)}
-        if message.role is Role.ASSISTANT:
+        wire: dict[str, Json] = {"role": message.role.value, "content": clean(message.text)}
+        if message.role is Role.ASSISTANT and self._profile.reasoning != "dropped":
             wire.update(self._reasoning(message))
         if message.tool_calls:
             if not message.content and self._profile.empty_content == "null":
@@ -122,6 +125,8 @@ def tools_of(messages: Iterable[Message]) -> tuple[ToolSpec, ...]:
 
 def clean(text: str) -> str:
     """The text with lone surrogates replaced: they fail in UTF-8, and so in every later call."""
+    if text.isascii():
+        return text
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -134,21 +139,31 @@ def safe_arguments(text: str) -> str:
 
     Servers answer a cut or broken one with an error, and then with the same error for ever.
     """
+    return _judged(text) if len(text) <= _REMEMBERED else _judged.__wrapped__(text)
+
+
+@lru_cache(maxsize=1024)  # every turn sends the whole history again
+def _judged(text: str) -> str:
     try:
-        value = json.loads(text, parse_constant=_refuse)
+        value = _STRICT.decode(text)
         if isinstance(value, str):  # encoded twice
-            text, value = value, json.loads(value, parse_constant=_refuse)
+            text, value = value, _STRICT.decode(value)
     except (ValueError, RecursionError):
         return "{}"
     if not isinstance(value, dict):
         return "{}"
-    if "\\ud" in text.lower():  # an escaped surrogate is valid JSON, yet not valid text
+    if (
+        "\\" in text and "\\ud" in text.lower()
+    ):  # an escaped surrogate is valid JSON, yet not valid text
         return clean(json.dumps(value, ensure_ascii=False))
     return clean(text)
 
 
 def _refuse(constant: str) -> object:
     raise ValueError(f"{constant} is not JSON")
+
+
+_STRICT: Final = json.JSONDecoder(parse_constant=_refuse)
 
 
 def _wire_call(call: ToolCall, wire_id: str, offered: set[str]) -> dict[str, Json]:

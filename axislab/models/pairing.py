@@ -26,9 +26,11 @@ def paired(messages: Iterable[Message]) -> list[Message]:
         if message.role is Role.TOOL:
             for own in _answered(message.tool_call_id or "", open_ids):
                 open_ids.remove(own)
-                out.append(replace(message, tool_call_id=own))
+                same = message.tool_call_id == own
+                out.append(message if same else replace(message, tool_call_id=own))
             continue
-        out += _missing(open_ids)
+        if open_ids:
+            out += _missing(open_ids)
         open_ids = [call.id for call in message.tool_calls]
         out.append(message)
     return out + _missing(open_ids)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import traceback
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 from urllib.parse import urlsplit, urlunsplit
 
@@ -33,6 +33,11 @@ _SHORTEST_ENV: Final = 8
 def is_secret_name(name: str) -> bool:
     """Does a parameter of this name hold something that must not be shown?"""
     return bool(_SECRET_NAME.search(name))
+
+
+def is_secret_variable(name: str) -> bool:
+    """Does a variable of the environment of this name hold something that must not be shown?"""
+    return bool(_SECRET_ENV.search(name))
 
 
 def require_url(url: object) -> None:
@@ -91,7 +96,7 @@ def redact(text: str, secrets: Iterable[str] = ()) -> str:
     """The text without the given secrets, keys in the environment or anything shaped like a key."""
     hidden = {secret for secret in secrets if len(secret) >= _SHORTEST}
     for name, value in os.environ.items():
-        if len(value) >= _SHORTEST_ENV and _SECRET_ENV.search(name):
+        if len(value) >= _SHORTEST_ENV and is_secret_variable(name):
             hidden.add(value)
     for secret in sorted(hidden, key=len, reverse=True):
         text = text.replace(secret, MASK)
@@ -104,6 +109,12 @@ def forget_variables(problem: BaseException) -> None:
     A provider's client has the key in a dozen variables, and a notebook may show those of a
     traceback. They also hold requests and connections for as long as a failed run is kept.
     """
+    for link in links_of(problem):
+        traceback.clear_frames(link.__traceback__)
+
+
+def links_of(problem: BaseException) -> Iterator[BaseException]:
+    """An exception, and all those under it that a traceback or a notebook may show."""
     seen: set[int] = set()
     links: list[BaseException | None] = [problem]
     while links:
@@ -111,7 +122,7 @@ def forget_variables(problem: BaseException) -> None:
         if link is None or id(link) in seen:
             continue
         seen.add(id(link))
-        traceback.clear_frames(link.__traceback__)
+        yield link
         original = getattr(link, "original_exception", None)
         links += [link.__cause__, link.__context__]
         links.append(original if isinstance(original, BaseException) else None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Literal, TypeAlias
@@ -12,6 +13,7 @@ from typing import Any, Literal, TypeAlias
 from axislab.errors import ConfigError, ModelError
 from axislab.messages import ToolCall, Usage
 from axislab.models.base import ModelReply, ModelRequest
+from axislab.models.deltas import Delta, DeltaKind, OnDelta, tell_reply
 from axislab.models.tokens import estimate_message, estimate_text
 
 Said: TypeAlias = str | ToolCall | Iterable[ToolCall] | ModelReply | BaseException
@@ -109,6 +111,29 @@ class ScriptedModel:
         Raises:
             ModelError: The script is used up, or the line is one.
         """
+        line = self._next(request)
+        if self._delay:
+            await asyncio.sleep(self._delay)
+        return self._said(line, request, number=len(self.requests))
+
+    async def stream(self, request: ModelRequest, on_delta: OnDelta) -> ModelReply:
+        """The same, told word by word; the words are spread over the delay.
+
+        Raises:
+            ModelError: As `complete`.
+        """
+        line = self._next(request)
+        reply = self._said(line, request, number=len(self.requests))
+        words = re.findall(r"\s*\S+|\s+", reply.text or "")
+        for word in words:
+            await asyncio.sleep(self._delay / len(words))
+            on_delta(Delta(kind=DeltaKind.TEXT, text=word))
+        if not words:
+            await asyncio.sleep(self._delay)
+        tell_reply(replace(reply, text=None), on_delta)
+        return reply
+
+    def _next(self, request: ModelRequest) -> Line:
         index = len(self.requests)
         self.requests.append(request)
         if index >= len(self.lines):
@@ -118,13 +143,13 @@ class ScriptedModel:
                     "add lines, or pass after='repeat'"
                 )
             index = len(self.lines) - 1
-        if self._delay:
-            await asyncio.sleep(self._delay)
-        line = self.lines[index]
+        return self.lines[index]
+
+    def _said(self, line: Line, request: ModelRequest, *, number: int) -> ModelReply:
         said = line(request) if callable(line) else line
         if isinstance(said, BaseException):
             raise said
-        return self._counted(_reply(said), request, number=len(self.requests))
+        return self._counted(_reply(said), request, number=number)
 
     def _counted(self, reply: ModelReply, request: ModelRequest, *, number: int) -> ModelReply:
         reply = replace(

@@ -148,13 +148,20 @@ def _keys(tree: Mapping[str, Json]) -> Iterator[str]:
 
 def _first(holder: object, paths: tuple[str, ...]) -> int | None:
     """The first of these numbers that is there; a number above zero wins."""
-    found = [n for n in (_number(holder, path) for path in paths) if n is not None]
-    return next((n for n in found if n), found[0] if found else None)
+    found: int | None = None
+    for path in paths:
+        number = _number(holder, path)
+        if number:
+            return number
+        found = number if found is None else found
+    return found
 
 
 def _number(holder: object, path: str) -> int | None:
     value = holder
     for name in path.split("."):
+        if value is None:
+            return None
         value = value.get(name) if isinstance(value, Mapping) else getattr(value, name, None)
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
         return None

@@ -16,16 +16,12 @@ from axislab.answers.grader import ModelGrader
 from axislab.borders import ends_us
 from axislab.config import Sampling
 from axislab.errors import ErrorKind, ModelError, TraceError
-from axislab.events import (
-    Emit,
-    PhaseChanged,
-    RunFinished,
-    StatusChanged,
-)
+from axislab.events import Emit, PhaseChanged, RunFinished, StatusChanged
 from axislab.fsm.status import RunLifecycle, StepPhase
 from axislab.messages import Message, Role
 from axislab.models.base import ChatModel, ModelReply, ModelRequest
 from axislab.models.call import call_model
+from axislab.models.deltas import OnDelta
 from axislab.models.estimators import estimator_for
 from axislab.models.meter import Meter
 from axislab.orchestrator.attempts import EarlierTry
@@ -61,6 +57,7 @@ class TaskOrchestrator:
         model: Who answers.
         identity: What tells the run from others.
         emit: Receives every event, in order, before the run goes on.
+        on_delta: Hears the pieces of the replies, which are then streamed; no event tells them.
         version: axislab's version, for the header.
         max_rounds: Rounds of the loop without a turn limit, before the safety margin.
         meter: Makes room for every request under the lab's ceilings, and books what it used.
@@ -76,6 +73,7 @@ class TaskOrchestrator:
         model: ChatModel,
         identity: RunIdentity,
         emit: Emit,
+        on_delta: OnDelta | None = None,
         version: str = "",
         max_rounds: int = DEFAULT_ROUNDS,
         meter: Meter | None = None,
@@ -87,6 +85,7 @@ class TaskOrchestrator:
         self.model = model
         self.identity = identity
         self._emit = emit
+        self._on_delta = on_delta
         self._version = version
         if isinstance(recipe.scorer, ModelGrader):
             recipe.scorer.model.check()
@@ -259,6 +258,7 @@ class TaskOrchestrator:
                 estimated=self.runtime.estimate() if view.same_as(messages) else None,
                 estimator=self.runtime.estimator_method,
                 meter=self._meter,
+                on_delta=self._on_delta,
             )
         finally:
             self.lifecycle.model_returned()

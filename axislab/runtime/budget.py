@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Protocol, runtime_checkable
 
+from axislab.borders import text_of
 from axislab.config import ContextLimitConfig
 from axislab.errors import HookError
 from axislab.messages import Json, Message
@@ -210,7 +211,7 @@ class ContextBudgetEstimator:
             return max(0, int(count()))
         except Exception as problem:
             raise HookError(
-                f"the token estimator raised {type(problem).__name__}: {problem}"
+                f"the token estimator raised {type(problem).__name__}: {text_of(problem)}"
             ) from problem
 
     def raw(self, transcript: Transcript, *, with_prompt: bool = False) -> int:

@@ -8,11 +8,13 @@ of it: `chain=insert_before(CHAIN, "refusal", my_rule)`.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TypeAlias, TypeVar
 
+from axislab.borders import text_of
 from axislab.config import ConversationConfig
 from axislab.errors import ConfigError, ConversationError, HookError, did_you_mean
 from axislab.messages import Message
@@ -290,14 +292,19 @@ def guarded(what: str, call: Callable[[T], object], given: T) -> object:
     """Call a rule or hook, which may be the user's.
 
     Raises:
-        HookError: It raised; the message names it and the line.
+        HookError: It raised, the message names it and the line; or it is an `async def`.
     """
     try:
-        return call(given)
+        found = call(given)
     except ConversationError:
         raise
     except Exception as problem:
         raise HookError(f"{what} raised {_described(problem)}") from problem
+    if inspect.isawaitable(found):
+        if inspect.iscoroutine(found):
+            found.close()
+        raise HookError(f"{what} is asynchronous, which always counts as true: write a plain `def`")
+    return found
 
 
 def _described(problem: BaseException) -> str:
@@ -306,7 +313,7 @@ def _described(problem: BaseException) -> str:
     while place is not None and place.tb_next is not None:
         place = place.tb_next
     where = f" (in {place.tb_frame.f_code.co_name}, line {place.tb_lineno})" if place else ""
-    return f"{type(problem).__name__}: {problem}{where}"
+    return f"{type(problem).__name__}: {text_of(problem)}{where}"
 
 
 def preview(text: str, limit: int = 240) -> str:

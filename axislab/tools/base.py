@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import copy
 import hashlib
+import importlib
 import inspect
 import json
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, fields, replace
 from functools import cached_property
-from typing import Any, TypeAlias, overload
+from typing import Any, SupportsIndex, TypeAlias, overload
 
 from pydantic import ValidationError
 
@@ -35,6 +37,10 @@ Query: TypeAlias = str | Sequence[str] | Callable[[dict[str, Json]], str | None]
 """What makes two calls of a tool the same query: argument names, or a function of them."""
 Approval: TypeAlias = bool | Callable[[dict[str, Json]], bool]
 """Whether calls need a person's approval: always, never, or as a function of the arguments."""
+
+
+_SHIPPED = "axislab.tools.builtin"
+"""Where the tools are that come with axislab, whatever module their functions are in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +147,18 @@ class Tool:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function, as if it were no tool."""
         return self.function(*args, **kwargs)
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> str | tuple[Any, ...]:
+        # One that stands in a module, under its function's name or its own, is found there again.
+        for home in (getattr(self.function, "__module__", ""), _SHIPPED):
+            for name in (getattr(self.function, "__qualname__", ""), self.name):
+                if getattr(sys.modules.get(home), name, None) is self:
+                    return _tool_of, (home, name)
+        return super().__reduce_ex__(protocol)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Not the compiled schema and its like, which hold functions of no name.
+        return {each.name: getattr(self, each.name) for each in fields(self)}
 
     def __repr__(self) -> str:
         names = ", ".join(self.schema.get("properties", {}))
@@ -357,3 +375,8 @@ def _caller_names() -> Mapping[str, Any]:
 
 def _canonical(value: Json) -> str:
     return json.dumps(value, sort_keys=True, ensure_ascii=False, default=repr)
+
+
+def _tool_of(module: str, name: str) -> Tool:
+    found: Tool = getattr(importlib.import_module(module), name)
+    return found

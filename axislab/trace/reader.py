@@ -171,11 +171,13 @@ def gc_paused() -> Iterator[None]:
 def _trace_files(place: Path) -> list[Path]:
     if not os.path.isdir(place):  # unlike is_dir, it raises nothing
         return [place]
-    return sorted(
-        path
-        for path in place.rglob("*.jsonl")
-        if not any(part.startswith(".") for part in path.relative_to(place).parts)
-    )
+    found: list[Path] = []
+    # Unlike rglob, it goes on where a folder vanishes meanwhile.
+    for folder, folders, files in os.walk(place):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        named = [name for name in (*files, *folders) if name.endswith(".jsonl")]
+        found += [Path(folder, name) for name in named if not name.startswith(".")]
+    return sorted(found)
 
 
 def _one_of(kept: Run, other: Run) -> Run:
@@ -187,7 +189,10 @@ def _one_of(kept: Run, other: Run) -> Run:
 
 
 def _size(path: Path | None) -> int:
-    return path.stat().st_size if path else 0
+    try:
+        return path.stat().st_size if path else 0
+    except OSError:  # it vanished after it was opened
+        return 0
 
 
 def _listed(sources: Iterable[object]) -> str:

@@ -308,7 +308,9 @@ class Run:
         """
         if self.status == "COMPLETED":
             return self
-        parts = [f"run {self.id!r} is {self.status}", self.done_reason, self.error]
+        parts = [f"run {self.id!r} is {self.status}", self.done_reason]
+        if (self.error or "") not in (self.done_reason or ""):
+            parts.append(self.error)
         if (kind := self.error_kind) is not None:
             parts.append(f"kind {kind}")
         stopped = self.status in ("INTERRUPTED", "CANCELLED")

@@ -8,10 +8,12 @@ import time
 from collections.abc import Callable
 from typing import Any, Protocol
 
+from axislab.models.deltas import Delta, OnDelta
 from axislab.trace.card import run_card
 from axislab.trace.run import Run
 from axislab.trace.trace import Record
 from axislab.widgets.live_html import live_html
+from axislab.widgets.streaming import GrowingReply
 
 UPDATES_PER_SECOND = 10
 _STILL = "As it stood when this was shown; the live view needs a running kernel."
@@ -42,6 +44,9 @@ class RunLike(Protocol):
     def on_record(self, view: Callable[[Record], None]) -> None:
         """Tell a function of every record from now on."""
 
+    def on_delta(self, view: OnDelta) -> None:
+        """Tell a function of every piece of a streamed reply from now on."""
+
     def when_done(self, call: Callable[[], None]) -> None:
         """Call a function when it is done."""
 
@@ -50,7 +55,8 @@ class LiveRun:
     """Shows a run while it goes on, and how it ended.
 
     Stage, turn, budget, rollbacks, last tool and answer change as they happen, at most ten times
-    a second; the Stop button ends the run and keeps its events.
+    a second; a run started with `stream=True` also shows the reply that is coming. The Stop
+    button ends the run and keeps its events.
 
     Args:
         handle: What `lab.start` returned.
@@ -73,24 +79,32 @@ class LiveRun:
         self._lock = threading.Lock()
         self._shown = 0.0
         self._waiting = False
+        self._reply = GrowingReply()
         # First listen, then look: what happens in between is shown twice rather than never.
-        handle.on_record(self._on_record)
+        handle.on_record(lambda _: self._update())
+        handle.on_delta(self._on_delta)
         self._show()
         handle.when_done(self._on_done)
 
     def html(self) -> str:
         """What is shown now, all text escaped."""
-        return live_html(self.handle.run, status=self.handle.status, phase=self.handle.phase)
+        handle = self.handle
+        coming = "" if handle.done else self._reply.html()
+        return live_html(handle.run, status=handle.status, phase=handle.phase, coming=coming)
 
     def stop(self) -> None:
         """What the Stop button does."""
         self.button.disabled = True
         self.handle.stop()
 
-    def _on_record(self, record: Record) -> None:
+    def _on_delta(self, delta: Delta) -> None:
+        self._reply.hear(delta)
+        self._update()
+
+    def _update(self) -> None:
         """Update now or in a moment; called on the run's own loop."""
         if self._waiting:
-            return  # an update is on its way, and will show this record too
+            return  # an update is on its way, and will show this as well
         wait = self._shown + 1 / UPDATES_PER_SECOND - time.monotonic()
         if wait <= 0:
             self._show()

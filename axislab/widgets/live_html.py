@@ -48,7 +48,7 @@ _STATUS_KIND = {
 _STAGE_CSS = {"end": "good", "bad end": "bad"}
 
 
-def live_html(run: Run, *, status: str, phase: str | None, note: str = "") -> str:
+def live_html(run: Run, *, status: str, phase: str | None, note: str = "", coming: str = "") -> str:
     """A run as it stands, which may still go on; all text in it is escaped.
 
     Args:
@@ -56,6 +56,7 @@ def live_html(run: Run, *, status: str, phase: str | None, note: str = "") -> st
         status: Its status now, which may be a moment ahead of its trace.
         phase: Its phase now.
         note: A remark below it.
+        coming: The reply that is being streamed, as HTML.
     """
     rows = [
         ("question", _text(run.prompt)),
@@ -65,6 +66,7 @@ def live_html(run: Run, *, status: str, phase: str | None, note: str = "") -> st
         ("rollbacks", _rollbacks(run)),
         ("last tool", _last_tool(run)),
         ("last reply", _last_reply(run)),
+        ("reply now", coming),
         ("answer", _answer(run)),
         ("error", _error(run)),
     ]

@@ -387,7 +387,7 @@ def test_budgets_df_compares_the_estimate_with_what_was_counted():
     estimate = story.tokens
     story.request(input_tokens=20, estimator="chars/4")
     story.step("x", [S.INITIAL_USER], calibration_ratio=0.9)
-    story.request(outcome="rate_limit", output_tokens=None, error="too many")
+    story.request(outcome="rate_limit", output_tokens=None, error="too many", retry_in=0.5)
     row, failed = budgets_df(story.run()).itertuples()
     assert row.error == estimate - 20
     assert row.estimator == "chars/4"
@@ -399,7 +399,8 @@ def test_budgets_df_compares_the_estimate_with_what_was_counted():
     assert row.min_tokens_for_generation == 200
     assert pd.isna(row.calibration_ratio)
     assert failed.calibration_ratio == 0.9
-    assert failed.error_message == "too many"
+    assert (failed.error_message, failed.retry_in) == ("too many", 0.5)
+    assert pd.isna(row.retry_in)
     assert pd.isna(failed.error)
 
 

@@ -11,6 +11,11 @@ import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+try:
+    from fake_streams import Plan, encoded, plan_of
+except ModuleNotFoundError:  # this module was imported as tests.models.fake_server
+    from tests.models.fake_streams import Plan, encoded, plan_of
+
 CONTEXT_TEXTS = {
     "context-openai": "This model's maximum context length is 8192 tokens. However, your messages "
     "resulted in 9001 tokens. Please reduce the length of the messages.",
@@ -38,7 +43,7 @@ def completion(message: dict[str, Any], **choice: Any) -> dict[str, Any]:
 
 def tool_call(arguments: object = '{"query": "axis"}', **call: Any) -> dict[str, Any]:
     """One tool call of a message."""
-    function = {"name": "search", "arguments": arguments}
+    function = {"name": call.pop("name", "search"), "arguments": arguments}
     return {"id": "call_a", "type": "function", "function": function, **call}
 
 
@@ -56,9 +61,48 @@ def anthropic(usage: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def nameless(call: dict[str, Any]) -> dict[str, Any]:
+    """The call without an id."""
+    return {key: value for key, value in call.items() if key != "id"}
+
+
 BODIES: dict[str, Any] = {
     "ok": completion({"content": "Hello."}),
     "tool": completion({"content": None, "tool_calls": [tool_call()]}, finish_reason="tool_calls"),
+    "tools": completion(
+        {
+            "content": "I look.",
+            "tool_calls": [
+                tool_call(),
+                tool_call('{"query": "b", "k": 3}', id="call_b"),
+                tool_call("{}", id="call_c"),
+            ],
+        },
+        finish_reason="tool_calls",
+    ),
+    "tools-null-ids": completion(
+        {"content": None, "tool_calls": [tool_call(id=None), tool_call('{"q": 2}', id=None)]},
+        finish_reason="tool_calls",
+    ),
+    "tools-no-ids": completion(
+        {"content": None, "tool_calls": [nameless(tool_call()), nameless(tool_call('{"q": 2}'))]},
+        finish_reason="tool_calls",
+    ),
+    "tools-empty-ids": completion(
+        {"content": None, "tool_calls": [tool_call(id=""), tool_call('{"q": 2}', id="")]},
+        finish_reason="tool_calls",
+    ),
+    "tools-same-id": completion(
+        {"content": None, "tool_calls": [tool_call(), tool_call('{"q": 2}')]},
+        finish_reason="tool_calls",
+    ),
+    "tool-stop": completion({"content": None, "tool_calls": [tool_call()]}),
+    "tool-cut": completion(
+        {"content": None, "tool_calls": [tool_call('{"query": "ax')]}, finish_reason="length"
+    ),
+    "tool-empty": completion({"content": None, "tool_calls": [tool_call("")]}),
+    "tool-spaces": completion({"content": None, "tool_calls": [tool_call('{ "query" :\n"é∂" }')]}),
+    "tool-null-name": completion({"content": None, "tool_calls": [tool_call(name=None)]}),
     "tool-object": completion({"content": None, "tool_calls": [tool_call({"query": "axis"})]}),
     "tool-null-id": completion({"content": None, "tool_calls": [tool_call(id=None)]}),
     "tool-broken": completion({"content": None, "tool_calls": [tool_call('{"query": "ax')]}),
@@ -77,9 +121,25 @@ BODIES: dict[str, Any] = {
         finish_reason="length",
         usage={**USAGE, "completion_tokens_details": {"reasoning_tokens": 7}},
     ),
-    "tool-cut": completion(
-        {"content": None, "tool_calls": [tool_call('{"query": "ax')]}, finish_reason="length"
+    "reasoning-other": completion({"content": "42", "reasoning": "6 * 7"}),
+    "long": completion({"content": "One two. " * 60 + "\n\nÄ 中文 \U0001f600 end"}),
+    "same-words": completion({"content": "word" * 400}),
+    "think-space": completion({"content": "\n<think>\n6 * 7\n</think>\n\n42"}),
+    "think-closed": completion({"content": "<think>\n6 * 7\n</think>\n\n42"}),
+    "think-blank": completion({"content": "<think>\n\n</think>\n\n42"}),
+    "think-prompted": completion({"content": "6 * 7\n</think>\n\n42"}),
+    "think-twice": completion({"content": "<think>a</think> <think>b</think>c <think>d"}),
+    "think-late": completion({"content": "Use <think> tags: <think>a</think>."}),
+    "think-other": completion({"content": "<thinking>a</thinking>b"}),
+    "think-both": completion({"content": "<think>a</think>b", "reasoning_content": "r"}),
+    "think-same": completion({"content": "<think>r</think>b", "reasoning_content": "r"}),
+    "think-call": completion(
+        {"content": "<think>a</think>", "tool_calls": [tool_call()]}, finish_reason="tool_calls"
     ),
+    "half-tag": completion({"content": "<thin"}),
+    "no-id": {k: v for k, v in completion({"content": "Hello."}).items() if k != "id"},
+    "total-usage": completion({"content": "Hello."}, usage={"total_tokens": 12}),
+    "filtered": completion({"content": "He"}, finish_reason="content_filter"),
     "think": completion({"content": "<think>6 * 7</think>42"}),
     "think-open": completion({"content": "<think>6 * 7 is"}, finish_reason="length"),
     "surrogate": completion({"content": "half: \ud83d"}),
@@ -173,7 +233,33 @@ class Handler(BaseHTTPRequestHandler):
         if name.startswith("fail-"):  # fail-STATUS-TIMES, then ok
             _, status, times = name.split("-")
             name = "ok" if self.server.count(name) > int(times) else f"status-{status}"
-        self.behave(name)
+        if name.startswith("bad-then-ok"):  # badly twice
+            name = "ok" if self.server.count(name) > 2 else name.replace("-then-ok", "")
+        if body.get("stream") and (plan := plan_of(name, BODIES)):
+            self.stream(plan)
+        else:
+            self.behave(name.partition("~")[0])
+
+    def stream(self, plan: Plan) -> None:
+        """Server-sent events, or what comes in their place."""
+        if plan.raw is not None:
+            self.raw(plan.raw, plan.kind)
+            return
+        self.send_response(200)
+        self.send_header("Content-Type", plan.kind)
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+        for event in [*plan.events, *(["data: [DONE]\n\n"] if plan.done else [])]:
+            if isinstance(event, float):
+                if self.server.stopped.wait(event):
+                    return
+                continue
+            data = encoded(event)
+            self.wfile.write(b"%x\r\n%s\r\n" % (len(data), data))
+        if plan.whole:
+            self.wfile.write(b"0\r\n\r\n")
+        else:
+            self.close_connection = True
 
     def behave(self, name: str) -> None:
         if name in BODIES:

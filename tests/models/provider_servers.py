@@ -14,6 +14,11 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import pairwise
 from typing import Any
 
+try:
+    from provider_streams import STREAMS, openai
+except ModuleNotFoundError:  # this module was imported as tests.models.provider_servers
+    from tests.models.provider_streams import STREAMS, openai
+
 Body = dict[str, Any]
 
 
@@ -229,7 +234,7 @@ class Ollama(Dialect):
             return {"template": "{{ .Tools }}", "model_info": {}}
         turn = SESSION[len(self.requests)]
         self.requests.append(body)
-        need(path.endswith("/api/chat") and body["stream"] is False, f"path {path}")
+        need(path.endswith("/api/chat") and isinstance(body["stream"], bool), f"path {path}")
         translated = [dict(message) for message in body["messages"]]
         for message in translated:
             message.pop("images", None)
@@ -322,7 +327,7 @@ class Gemini(Dialect):
     def answer(self, path: str, body: Body) -> Body:
         turn = SESSION[len(self.requests)]
         self.requests.append(body)
-        need(path.endswith(":generateContent"), f"path {path}")
+        need(path.endswith((":generateContent", ":streamGenerateContent")), f"path {path}")
         need(body["tools"] and body["system_instruction"]["parts"][0]["text"], "tools, system")
         self.check_contents(body["contents"])
         parts: list[Body] = []
@@ -395,11 +400,26 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         dialect = self.server.dialects[self.path.split("/")[1]]
+        path = self.path.partition("?")[0]
         try:
-            self.send(200, dialect.answer(self.path.partition("?")[0], body))
+            answer = dialect.answer(path, body)
+            if body.get("stream") or path.endswith(":streamGenerateContent"):
+                self.stream(type(dialect).__name__, answer)
+            else:
+                self.send(200, answer)
         except (Refused, KeyError, IndexError, TypeError, ValueError) as problem:
             dialect.refused.append(f"{type(problem).__name__}: {problem}")
             self.send(400, {"error": {"message": dialect.refused[-1], "code": 400}})
+
+    def stream(self, dialect: str, answer: Body) -> None:
+        kind = "application/x-ndjson" if dialect == "Ollama" else "text/event-stream"
+        self.send_response(200)
+        self.send_header("Content-Type", kind)
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+        for data in STREAMS.get(dialect, openai)(answer):
+            self.wfile.write(b"%x\r\n%s\r\n" % (len(data), data))
+        self.wfile.write(b"0\r\n\r\n")
 
     def send(self, status: int, body: Body) -> None:
         data = json.dumps(body).encode()

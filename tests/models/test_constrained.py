@@ -13,6 +13,7 @@ from axislab.models.constrained import (
     plain_messages,
     read_constrained,
     schema_for,
+    spoken,
 )
 
 SEARCH = ToolSpec(
@@ -130,7 +131,8 @@ def test_the_instructions_name_every_tool_and_its_fields() -> None:
     told = instructions_for((SEARCH, NOTES))
     assert "- search(query): Find documents." in told
     assert "- notes(): Read your notes." in told
-    assert '{"tool": "search", "arguments": {"query": "words"}}' in told
+    assert '{"tool": "search", "arguments": {"query": "..."}}' in told
+    assert '{"tool": "notes", "arguments": {}}' in told
 
 
 def test_messages_become_role_and_text() -> None:
@@ -145,15 +147,41 @@ def test_messages_become_role_and_text() -> None:
     ]
     plain = plain_messages(messages, tools=(SEARCH,))
     assert [m["role"] for m in plain] == ["system", "user", "assistant", "user"]
-    assert plain[0]["content"].startswith("Be brief.\n\nYou work in steps.")
+    assert plain[0]["content"].startswith("Be brief.\n\nEach of your replies is one JSON object")
     assert plain[2]["content"].splitlines() == [
         "Let me look.",
-        '{"tool": "search", "arguments": {"query": "Osk"}}',
-        '{"tool": "search", "arguments": {}}',
+        'I use search with {"query": "Osk"}.',
+        'I use search with {"query": .',
     ]
-    assert plain[3]["content"] == "Result of search:\nFound."
+    assert plain[3]["content"].startswith("Result of search:\nFound.\n\nThe question was: Where?")
+
+
+def test_the_question_is_repeated_after_a_result_only() -> None:
+    result = [Message.user("Where?"), Message.tool("Found.", tool_call_id="c", name="search")]
+    later = [*result, Message.user("Answer now.")]
+    for messages, tools, times in ((result, (SEARCH,), 1), (later, (SEARCH,), 0), (result, (), 0)):
+        text = json.dumps(plain_messages(messages, tools=tools))
+        assert text.count("The question was: Where?") == times
 
 
 def test_without_tools_nothing_is_added() -> None:
     assert plain_messages([Message.user("a")]) == [{"role": "user", "content": "a"}]
     assert plain_messages([Message.user("a")], tools=(SEARCH,))[0]["role"] == "system"
+
+
+@given(st.text() | st.text('abc\\\n"\x08\x0cboxedfr{}é😀', max_size=40), st.booleans())
+def test_what_is_spoken_only_ever_grows_into_the_answer(answer: str, ascii_only: bool) -> None:
+    text = json.dumps({"answer": answer}, ensure_ascii=ascii_only)
+    before = ""
+    for end in range(len(text) + 1):
+        now = spoken(text[:end])
+        assert now.startswith(before)
+        before = now
+    assert (read_constrained(text).text or "").startswith(before)
+
+
+def test_a_whole_answer_was_spoken_to_its_end_and_a_call_never() -> None:
+    assert spoken(json.dumps({"answer": 'He said "Tal".\n'})) == 'He said "Tal".\n'
+    assert spoken(r'{"answer": "\boxed{4}"}') == r"\boxed{4}"
+    assert {spoken(json.dumps(CALL)[:n]) for n in range(60)} == {""}
+    assert spoken("Tal Moor") == ""

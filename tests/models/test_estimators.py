@@ -13,9 +13,9 @@ import axislab as al
 from axislab.config import ContextLimitConfig
 from axislab.errors import ConfigError, HookError, TraceError
 from axislab.messages import Message, ToolCall, ToolSpec
+from axislab.models.custom_llm import request_from
 from axislab.models.estimators import MessageCounter, estimator_for, estimator_named
 from axislab.models.litellm_model import LiteLLMModel
-from axislab.models.provider import request_from
 from axislab.models.sim_tokens import SimTokenEstimator, prompt_tokens
 from axislab.models.simulated import SimulatedModel
 from axislab.models.tokens import LiteLLMTokenEstimator

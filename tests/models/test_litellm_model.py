@@ -1,6 +1,7 @@
 """LiteLLMModel against a server: what goes out, what comes back, what fails and how."""
 
 import asyncio
+import base64
 import contextlib
 import json
 import logging
@@ -21,7 +22,8 @@ from axislab.messages import Message, Role, ToolCall, ToolSpec, Usage
 from axislab.models import _litellm
 from axislab.models.base import ChatModel, ModelReply, ModelRequest
 from axislab.models.call import call_model
-from axislab.models.litellm_model import RESERVED, LiteLLMModel
+from axislab.models.litellm_model import LiteLLMModel
+from axislab.models.parameters import RESERVED
 from axislab.models.price import Price
 
 KEY = "sk-test-4f8a2b7c9d1e"
@@ -650,3 +652,28 @@ def test_a_provider_without_a_model_gets_no_suggestion_of_itself() -> None:
     with pytest.raises(ModelError) as caught:
         LiteLLMModel("openai/").check()
     assert "did you mean" not in str(caught.value)
+
+
+@pytest.mark.parametrize("key", [None, KEY])
+def test_a_user_and_password_in_the_address_reach_the_server_as_a_header(
+    server: FakeServer, ask: Any, key: str | None
+) -> None:
+    address = server.url.replace("//", "//me:p%40ss@")
+    model = LiteLLMModel("openai/ok", api_base=address, api_key=key or "none")
+    before = len(server.keys)
+    asked = ask(model)
+    assert asked.outcomes == ["ok"], asked.error
+    told = base64.b64encode(b"me:p@ss").decode()
+    assert server.keys[before:] == [f"Basic {told}"]
+    assert "p%40ss" not in repr(model)
+    assert "p@ss" not in repr(model)
+
+
+def test_a_client_that_takes_no_user_in_an_address_is_not_asked_again(
+    server: FakeServer, ask: Any
+) -> None:
+    address = server.url.replace("//", "//me:p%40ss@")
+    asked = ask(LiteLLMModel("hosted_vllm/ok", api_base=address, api_key="none"))
+    assert asked.outcomes == ["bad_request"]
+    assert "Cannot combine" in str(asked.error)
+    assert "p%40ss" not in str(asked.error)

@@ -100,9 +100,9 @@ def test_a_misspelt_preset_is_found_before_the_first_request(run):
 def test_a_provider_receives_the_draw_key_and_nothing_about_the_task(run):
     seen = []
     handler = provider_handler("axislab")
-    answer = handler.answer
-    handler.answer = lambda model, messages, params: (
-        seen.append((model, messages, dict(params))) or answer(model, messages, params)
+    reply = handler.reply
+    handler.reply = lambda model, messages, params: (
+        seen.append((model, messages, dict(params))) or reply(model, messages, params)
     )
     try:
         task = WORLD.tasks[0]
@@ -116,7 +116,7 @@ def test_a_provider_receives_the_draw_key_and_nothing_about_the_task(run):
         )
         run(LiteLLMModel("axislab/simulated-clean").complete(request))
     finally:
-        del handler.answer
+        del handler.reply
     ((model, messages, params),) = seen
     assert model == "simulated-clean"
     assert params["axislab_draw"] == draw

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -56,12 +57,15 @@ def session(servers: ProviderServer) -> Any:
     return run
 
 
-def converse(servers: ProviderServer, provider: str, place: str, **options: Any) -> Any:
+def converse(
+    servers: ProviderServer, provider: str, place: str, *, stream: bool = False, **options: Any
+) -> Any:
     model, path, usual = ROUTES[provider]
     base = f"{servers.url}/{place}{path}"
     lab = al.Lab(model, api_base=base, api_key="k", **{**usual, **options})
     thinking = {"reasoning_effort": "low"} if provider == "anthropic" else {}
-    return lab.run(RECIPE.with_(max_output_tokens=4096, **thinking), "What?")
+    recipe = RECIPE.with_(max_output_tokens=4096, **thinking)
+    return lab.run(recipe, "What?", stream=stream)
 
 
 @pytest.mark.parametrize("provider", ROUTES)
@@ -130,6 +134,50 @@ def test_without_its_profile_the_provider_refuses(provider: str, servers: Provid
     run = converse(servers, provider, place, profile="axislab")
     assert run.status == "FAILED"
     assert servers.dialects[place].refused
+
+
+SAME = (
+    "outcome", "finish_reason", "input_tokens", "output_tokens", "uncached_tokens",
+    "cached_tokens", "cache_write_tokens", "reasoning_tokens", "usage_estimated", "cost_usd",
+    "cost_missing", "thinking_only", "possibly_truncated",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("provider", ROUTES)
+def test_a_streamed_session_sends_the_same_requests_and_comes_to_the_same(
+    provider: str, session: Any, servers: ProviderServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plain = session(provider)
+    place = f"streamed-{provider}"
+    servers.dialects[place] = DIALECTS[provider]()
+    streamed = converse(servers, provider, place, stream=True)
+    told = capsys.readouterr().out
+    assert servers.dialects[place].refused == []
+    assert (streamed.status, streamed.output) == (plain.status, plain.output)
+    assert [known(m) for m in streamed.trace.full] == [known(m) for m in plain.trace.full]
+    rows, others = (run.trace.of("model.request") for run in (streamed, plain))
+    assert [[row.data.get(name) for name in SAME] for row in rows] == [
+        [row.data.get(name) for name in SAME] for row in others
+    ]
+    sent, before = (servers.dialects[name].requests for name in (place, provider))
+    assert [asked(body) for body in sent] == [asked(body) for body in before]
+    assert told.count("[calls] search") == 7
+    assert told.endswith("It is \\boxed{42}.\n")
+
+
+MADE = re.compile(r'"(call_)?[0-9a-f-]{24,}')
+
+
+def known(message: Any) -> Any:
+    """The message without the ids that are made anew for each run."""
+    said = json.dumps(message.to_dict(), sort_keys=True, ensure_ascii=False)
+    return MADE.sub('"id', said)
+
+
+def asked(body: dict[str, Any]) -> str:
+    """The request without what asks for a stream."""
+    rest = {k: v for k, v in body.items() if k not in ("stream", "stream_options")}
+    return MADE.sub('"id', json.dumps(rest))
 
 
 def called(*ids: str, arguments: str = "{}") -> dict[str, Any]:

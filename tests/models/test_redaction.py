@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 from axislab import Recipe
 from axislab.errors import ConfigError
 from axislab.models.classify import classify
+from axislab.models.deltas import Delta, DeltaKind
 from axislab.models.litellm_model import LiteLLMModel
+from axislab.models.masking import MaskedDeltas
 from axislab.models.redact import MASK, is_secret_name, mask_url, redact, secret_place, url_secrets
 
 
@@ -156,3 +158,21 @@ def test_parameters_that_only_sound_like_secrets_are_taken(extra: dict[str, Any]
 def test_sampling_parameters_are_json(value: Any) -> None:
     with pytest.raises(ConfigError, match="is not JSON"):
         Recipe().with_(extra={"a": value})
+
+
+@given(st.lists(st.integers(1, 40), max_size=30), st.integers(0, 3), st.booleans())
+def test_a_streamed_secret_is_masked_wherever_it_is_cut(
+    cuts: list[int], copies: int, tail: bool
+) -> None:
+    secret = "sk-sk-planted-0123456789"
+    text = f"so it is {secret} and sk-" * copies + "the end" + secret[:7] * tail
+    told: list[str] = []
+    hear = MaskedDeltas(lambda delta: told.append(delta.text), (secret,))
+    place = 0
+    for size in [*cuts, len(text) + 1]:
+        hear(Delta(kind=DeltaKind.TEXT, text=text[place : place + size]))
+        place += size
+    wanted = text.replace(secret, MASK)
+    assert wanted.startswith("".join(told))
+    assert len(wanted) - len("".join(told)) < len(secret), "no more than a beginning waits"
+    assert all("planted" not in piece for piece in told)

@@ -220,7 +220,9 @@ def test_no_text_and_empty_text_are_told_apart(content: str | None) -> None:
         ("stop", "", None),
         ("stop", "engine_abort", "engine_abort"),
         ("length", "max_tokens", "length"),
-        ("tool_calls", "stop", "tool_calls"),
+        ("tool_calls", "tool_calls", "tool_calls"),
+        ("tool_calls", "stop", "stop"),
+        ("tool_calls", None, None),
     ],
 )
 def test_a_finish_reason_is_what_was_told(mapped: str, told: str | None, reason: Any) -> None:

@@ -19,6 +19,7 @@ from axislab.frames.rollbacks import rollbacks_df
 from axislab.frames.steps import steps_df
 from axislab.messages import Message
 from axislab.plots.budget import Hidden, Point, plot_token_budget, token_curve
+from axislab.plots.failure_modes import plot_failure_modes
 from axislab.plots.rollbacks import Group, plot_rollback_reasons, rollback_groups
 from axislab.plots.stage_path import Mark, Spot, plot_stage_path, stage_trail
 from axislab.plots.style import reason_styles, simulated_footer, stage_style
@@ -31,6 +32,7 @@ PLOTS = {
     "path": plot_stage_path,
     "reasons": plot_rollback_reasons,
     "budget": plot_token_budget,
+    "failures": plot_failure_modes,
 }
 each_plot = pytest.mark.parametrize("plot", PLOTS.values(), ids=PLOTS)
 
@@ -107,7 +109,7 @@ def test_a_file_a_folder_and_a_study_will_do(plot, tmp_path):
 @each_plot
 def test_a_run_that_only_has_a_header_is_drawn(plot):
     ax = plot(Story().run())
-    assert ax.texts[0].get_text().startswith("no ")
+    assert ax.texts[0].get_text().startswith("no ") or plot is plot_failure_modes
     assert "simulated" in texts(ax) or plot is plot_stage_path
 
 
@@ -131,7 +133,16 @@ def test_a_plot_of_one_run_takes_its_frame_and_refuses_others(plot, frame):
 
 def test_the_examples_in_the_docstrings_run():
     attempted = 0
-    for name in ("budget", "graph", "rollbacks", "stage_graph", "stage_path", "style", "text"):
+    for name in (
+        "budget",
+        "failure_modes",
+        "graph",
+        "rollbacks",
+        "stage_graph",
+        "stage_path",
+        "style",
+        "text",
+    ):
         result = doctest.testmod(importlib.import_module(f"axislab.plots.{name}"))
         assert result.failed == 0
         attempted += result.attempted

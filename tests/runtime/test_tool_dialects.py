@@ -93,3 +93,40 @@ def test_a_recipe_with_the_rule_gets_its_call_in_the_end():
     run = al.Lab(model).run(recipe, "Who?")
     assert (run.status, run.output) == ("COMPLETED", "It is Osk.")
     assert al.steps_df(run).rule.dropna().tolist() == ["call_in_reasoning", "completed"]
+
+
+SMOLLM2 = (
+    "The search function is designed to find a specific document in a document database.\n\n"
+    "To search for a document in a document database, you can use the `search` function from the "
+    "`search` module.\n\nHere is a simple example:\n```python\nimport search\n\ndef search_por",
+    "The length of the river Dilmo is 2.\n\nThe code:\n```\nimport json\n\n"
+    "def find_river_length(stream_length):\n    return 2\n```\nThe result:\n```\n"
+    "The length of the river Dilmo is 2.\n```\n\nThe code:\n```python\ndef",
+    "The function `search_search_func_name1` is not available. Please try searching for the "
+    "function `search_search_func_name1` using the following code:\n\n```python\n"
+    "def search_search_func_name1(func_name1):\n    search_func_name1 = search_search_func",
+    "The current mayor of Nurdow is \n<current_min_max_value>\n\n<min_max_value>\n\n<min_max",
+    "86 % 8840 }. I used calculator with {",
+)
+"""What SmolLM2-135M wrote where calls were wanted: told of tools in the ways of Hermes and of its
+own documentation, it made no call in 16 replies; the last imitates how its calls are told to it."""
+
+
+@pytest.mark.parametrize("text", SMOLLM2)
+def test_what_the_local_model_writes_about_tools_is_no_call(text):
+    assert KNOWN.textual_calls(text) == ()
+
+
+def test_the_form_in_which_the_local_model_calls_is_a_call_where_it_comes_as_text():
+    text = '{"tool": "search", "arguments": {"query": "Osk"}}'
+    assert KNOWN.textual_calls(text)
+    assert UNKNOWN.textual_calls(f"I will look it up.\n{text}")
+
+
+def test_recorded_texts_of_the_local_model_hold_no_calls():
+    detector = StructuredDetector(tool_names=["calculator", "search", "read"])
+    runs = [r for n in ("smollm2", "smollm2-sums") for r in al.load_example_traces(n)]
+    texts = [m.text for r in runs for m in r.trace.full if m.role == "assistant" and m.text]
+    assert len(texts) > 80
+    assert [text for text in texts if detector.textual_calls(text)] == []
+    assert not [t for t in texts if '"tool"' in t or '"arguments"' in t or "<tool" in t]

@@ -465,6 +465,13 @@ def test_a_failed_run_raises_on_request_with_reason_error_and_kind(tmp_path: Pat
     assert "model_error" in repr(run)
 
 
+def test_an_error_that_is_in_the_reason_is_said_once(tmp_path: Path) -> None:
+    end = {"status": "FAILED", "done_reason": "model_error: no key", "error": "no key"}
+    run = load_run(make_trace(tmp_path, make_events(end=end)))
+    with pytest.raises(RunError, match=r"FAILED: model_error: no key$"):
+        run.raise_for_status()
+
+
 def test_a_cancelled_run_counts_as_stopped(tmp_path: Path) -> None:
     run = load_run(make_trace(tmp_path, make_events(end={"status": "CANCELLED"})))
     with pytest.raises(RunInterrupted, match="CANCELLED"):
