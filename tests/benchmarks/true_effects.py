@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import statistics
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import axislab as al
@@ -35,13 +36,8 @@ def one_round(seed: int) -> dict[str, float]:
     return dict(zip(summary["arm"], summary["accuracy"].astype(float), strict=True))
 
 
-def main() -> None:
-    """Run all rounds and write what they come to."""
-    rounds = []
-    for seed in SEEDS:
-        rounds.append(one_round(seed))
-        print(f"seed {seed}: {rounds[-1]}", file=sys.stderr, flush=True)
-    tasks = len(al.load_tasks("atlas"))
+def written(rounds: Sequence[Mapping[str, float]]) -> str:
+    """The text of the file: what the rounds come to."""
     rows = []
     for name in POLICIES:
         accuracy = [found[name] for found in rounds]
@@ -52,7 +48,7 @@ def main() -> None:
                 "accuracy": round(statistics.fmean(accuracy), 5),
                 "difference": round(statistics.fmean(apart), 5),
                 "se": round(statistics.stdev(apart) / len(apart) ** 0.5, 5),
-                "runs": tasks * len(rounds),
+                "runs": len(al.load_tasks("atlas")) * len(rounds),
             }
         )
     about = {
@@ -61,8 +57,17 @@ def main() -> None:
         "seeds": [SEEDS.start, SEEDS.stop - 1],
         "made_by": "python -m tests.benchmarks.true_effects",
     }
+    return json.dumps({"about": about, "arms": rows}, indent=1) + "\n"
+
+
+def main() -> None:
+    """Run all rounds and write what they come to."""
+    rounds = []
+    for seed in SEEDS:
+        rounds.append(one_round(seed))
+        print(f"seed {seed}: {rounds[-1]}", file=sys.stderr, flush=True)
     FILE.parent.mkdir(exist_ok=True)
-    FILE.write_text(json.dumps({"about": about, "arms": rows}, indent=1) + "\n", encoding="utf-8")
+    FILE.write_text(written(rounds), encoding="utf-8")
 
 
 if __name__ == "__main__":
