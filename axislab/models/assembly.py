@@ -131,13 +131,12 @@ class Assembler:
             told: The provider's own report, if it was seen.
         """
         usage = told or self._usage
-        if not usage:
-            return {}
         made = sum(estimate_text(text) for text in self._texts.values())
         made += sum(estimate_text(call.name + call.arguments) for call in self._calls)
         name = "output_tokens" if "input_tokens" in usage else "completion_tokens"
         known = usage.get(name)
-        return {**usage, name: max(made, known) if isinstance(known, int) else made}
+        least = max(made, known) if isinstance(known, int) else made
+        return {**usage, name: least} if usage or least else {}
 
     def close(self) -> None:
         """The stream is over: tell what was held back."""

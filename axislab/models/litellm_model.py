@@ -310,8 +310,9 @@ class LiteLLMModel:
     def _billed(self, error: ModelError, raw: RawReply, *, part: bool = False) -> ModelError:
         """The error, with what the provider says it was billed for all the same."""
         usage = reported_usage(raw.usage)
-        if usage is not None:
-            usage = replace(usage, estimated=part)
+        if usage is not None and part:  # what it took up to where it broke; the price is open
+            error.usage = replace(usage, estimated=True)
+        elif usage is not None:
             price = self.list_price(prompt=usage.input_tokens or 0)
             error.usage, error.cost_usd = usage, None if price is None else price.of(usage)
         return error

@@ -95,7 +95,8 @@ class Hold:
         if isinstance(result, ModelReply):
             given = self._need.input_tokens if given is None else given
             made = _length(result) if made is None else made
-        elif given is None and (result is None or result.kind in MAYBE_BILLED):
+        elif given is None and (made or result is None or result.kind in MAYBE_BILLED):
+            # Also one that broke off while it was streamed: what was made of it is billed.
             given, made = self._need.input_tokens, self._need.output_tokens
         given, made = given or 0, made or 0
         cost = None if result is None else result.cost_usd

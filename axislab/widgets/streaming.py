@@ -20,7 +20,7 @@ _CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _ENDS: Final = {
     DeltaKind.END: "",
     DeltaKind.DISCARDED: " [discarded: {}]",
-    DeltaKind.AGAIN: " [that was misread; again:]",
+    DeltaKind.AGAIN: " [misread; again:]",
 }
 _HEADS: Final = {DeltaKind.REASONING: "[thinking] ", DeltaKind.CALL: "[calls] "}
 

@@ -204,6 +204,8 @@ def bad_plan(how: str, body: Chunk) -> Plan | None:
         "chunk": Plan([*part, 'data: {"id": "chatcmpl-1", "choi\n\n', *events[2:]]),
         "shape": Plan([*part, 'data: ["no", "chunk"]\n\n', *events[2:]]),
         "error": Plan([*part, {"error": error}]),
+        "break-usage": Plan(running_usage(body)[:3], whole=False),
+        "error-usage": Plan([*running_usage(body)[:3], {"error": error}]),
         "error-first": Plan([{"error": {**error, "code": 500}}]),
         "error-429": Plan([*part, {"error": {**error, "code": 429}}]),
         "error-overloaded": Plan([*part, {"error": {**error, "type": "overloaded_error"}}]),
