@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any, Protocol
@@ -11,7 +12,7 @@ from typing import Any, Protocol
 from axislab.borders import shown
 from axislab.errors import ConfigError
 from axislab.events import Event
-from axislab.models.deltas import Delta, OnDelta
+from axislab.models.deltas import Delta, DeltaKind, OnDelta
 from axislab.orchestrator.task import TaskOrchestrator
 from axislab.running import Handle
 from axislab.trace.run import Run
@@ -19,6 +20,8 @@ from axislab.trace.trace import Record, Trace
 
 RecordView = Callable[[Record], None]
 """Hears of every record after it was written."""
+
+_OVER = (DeltaKind.END, DeltaKind.DISCARDED)
 
 _logger = logging.getLogger("axislab")
 
@@ -44,6 +47,8 @@ class LiveTrace:
         self._recorder = recorder
         self._views: list[RecordView] = []
         self._listeners: list[OnDelta] = []
+        self._pieces: list[Delta] = []
+        self._telling = threading.RLock()
         self.trace = Trace([], path=recorder.path)
         self.run = Run(self.trace, live=True)
 
@@ -65,17 +70,30 @@ class LiveTrace:
         self._views.append(view)
 
     def tell(self, delta: Delta) -> None:
-        """An `OnDelta`: pieces of replies are passed on and not kept."""
-        for listener in list(self._listeners):
-            try:
-                listener(delta)
-            except Exception:  # as above
-                self._listeners.remove(listener)
-                _logger.exception("a view of run %s raised and was taken off", self.run.id)
+        """An `OnDelta`: pieces of replies are passed on, and kept until their reply is whole."""
+        with self._telling:
+            if delta.kind in _OVER:
+                self._pieces.clear()
+            else:
+                self._pieces.append(delta)
+            for listener in list(self._listeners):
+                self._tell_one(listener, delta)
 
     def add_listener(self, listener: OnDelta) -> None:
-        """Tell a function of every piece of a reply from now on."""
-        self._listeners.append(listener)
+        """Tell a function of every piece from now on, and of the reply that is under way."""
+        with self._telling:
+            self._listeners.append(listener)
+            for delta in self._pieces:
+                self._tell_one(listener, delta)
+
+    def _tell_one(self, listener: OnDelta, delta: Delta) -> None:
+        if listener not in self._listeners:
+            return
+        try:
+            listener(delta)
+        except Exception:  # as above
+            self._listeners.remove(listener)
+            _logger.exception("a view of run %s raised and was taken off", self.run.id)
 
     def close(self) -> None:
         """The run is over: the recorder lets go of its file."""
@@ -180,6 +198,8 @@ class RunHandle:
 
     def on_delta(self, view: OnDelta) -> None:
         """Tell a function of every piece of a reply from now on, on the run's own thread.
+
+        What has come of a reply that is under way is told at once.
 
         There are pieces only in a run that was started with `stream=True`.
         """

@@ -242,6 +242,21 @@ def test_a_live_view_shows_the_reply_while_it_grows_and_not_after():
     assert "last reply" in live.view.value
 
 
+def test_who_comes_late_hears_the_reply_that_is_under_way_from_its_beginning():
+    lab = al.Lab(ScriptedModel(["alpha beta gamma delta"], delay=0.6))
+    handle = lab.start(PLAIN, "What?", stream=True)
+    first, late, after = [], [], []
+    handle.on_delta(first.append)
+    while sum(len(delta.text) for delta in first) < 8:
+        time.sleep(0.01)
+    handle.on_delta(late.append)
+    handle.result(10)
+    handle.on_delta(after.append)
+    assert "".join(delta.text for delta in late) == "alpha beta gamma delta"
+    assert late == first
+    assert after == [], "a reply that is whole is told no more"
+
+
 def test_a_thousand_pieces_are_few_updates():
     lab = al.Lab(ScriptedModel(["word " * 1000], delay=0.5))
     live = LiveRun(lab.start(PLAIN, "What?", stream=True))
