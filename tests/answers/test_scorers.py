@@ -3,7 +3,7 @@
 import time
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from axislab.answers.normalize import normalize
@@ -166,6 +166,7 @@ def test_normalizing_never_raises_and_leaves_case_and_spaces_out(text):
     assert normalize(f"  {text}\n") == once
 
 
+@settings(deadline=None)
 @given(st.lists(st.sampled_from([*"0123456789.,/ -+e%$!?'\"*\\{}", "\\frac", "\\text"])))
 def test_normalizing_number_like_texts_never_raises(pieces):
     text = "".join(pieces)
@@ -216,6 +217,7 @@ def test_a_name_or_a_jumble_of_numerals_is_no_number(name):
     assert normalize(name).number is None
 
 
+@settings(deadline=None)
 @given(st.integers(0, 10**12))
 def test_every_whole_number_is_read_from_its_chinese_numeral(number):
     assert normalize(_in_chinese(number)).number == number

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from axislab.answers.extract import AnswerStatus
@@ -31,6 +31,7 @@ def loop(tries, script, earlier=()):
     return asyncio.run(run_tries(tries, make, earlier=earlier))
 
 
+@settings(deadline=None)
 @given(st.lists(outcomes, min_size=1, max_size=6))
 def test_there_is_an_answer_exactly_if_the_status_is_ok(script):
     came = loop(len(script), script)
@@ -41,6 +42,7 @@ def test_there_is_an_answer_exactly_if_the_status_is_ok(script):
         assert came.answer is None
 
 
+@settings(deadline=None)
 @given(st.lists(summaries, min_size=2, max_size=6), st.data())
 def test_a_loop_taken_up_anywhere_makes_the_same_tries_as_one_that_was_not(found, data):
     script = [TryOutcome(failure_summary=text) for text in found]
@@ -52,6 +54,7 @@ def test_a_loop_taken_up_anywhere_makes_the_same_tries_as_one_that_was_not(found
     assert loop(len(script), script, [*earlier, half]).made == whole.made[cut:]
 
 
+@settings(deadline=None)
 @given(st.lists(summaries, min_size=1, max_size=6))
 def test_the_last_try_alone_is_final_and_accounts_bear_the_number_of_their_try(found):
     came = loop(len(found), [TryOutcome(failure_summary=text) for text in found])
