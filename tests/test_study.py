@@ -556,7 +556,9 @@ def test_clusters_make_n_and_an_amount_that_is_nowhere_known_breaks_nothing():
     assert study.summary().clusters.tolist() == [6, 6]
     found = study.contrast("temperature=1.0")
     assert (found.found.clusters, found.cost.ratio) == (6, None)
-    assert study.sequential("temperature=1.0").sequence.last.n == 6
+    seen = study.sequential("temperature=1.0")
+    assert seen.sequence.last.n == 6
+    assert "6 clusters" in seen.verdict
 
 
 def test_repeats_have_pass_at_k_and_pass_hat_k():

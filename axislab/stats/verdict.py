@@ -165,7 +165,13 @@ def ratio_verdict(
 
 
 def sequential_verdict(
-    found: ConfidenceSequence, *, a: str, b: str, metric: str = "accuracy", simulated: bool = False
+    found: ConfidenceSequence,
+    *,
+    a: str,
+    b: str,
+    metric: str = "accuracy",
+    simulated: bool = False,
+    clustered: bool = False,
 ) -> str:
     """The verdict of a study looked at while it runs.
 
@@ -175,6 +181,7 @@ def sequential_verdict(
         b: Name of the arm it is held against.
         metric: What was measured.
         simulated: No real language model answered.
+        clustered: What was counted are clusters of tasks.
     """
     last = found.last
     if last is None:
@@ -182,7 +189,7 @@ def sequential_verdict(
     numbers = (
         f"{points(last.estimate)} points, {points(last.low)} to {points(last.high)} with "
         f"{100 * found.level:g} % confidence at every look, {p_text(last.p)}, "
-        f"{_units(last.n, None)}"
+        f"{_units(last.n, last.n if clustered else None)}"
     )
     if found.decision in ("better", "worse"):
         way = "higher" if found.decision == "better" else "lower"

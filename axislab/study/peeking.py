@@ -35,6 +35,8 @@ class Peek:
     metric: str
     sequence: ConfidenceSequence
     simulated: bool
+    clustered: bool
+    """What is counted are clusters of tasks."""
     waiting: int
     """Tasks that are finished and do not count yet: one before them is not."""
 
@@ -58,6 +60,7 @@ class Peek:
             b=self.minus,
             metric=METRICS[self.metric].label,
             simulated=self.simulated,
+            clustered=self.clustered,
         )
 
     @property
@@ -121,6 +124,7 @@ def peek(
             np.array(found, dtype=float), level=level, margin=margin, scale=_scale(wanted.bounds)
         ),
         simulated=values.simulated,
+        clustered=values.clusters is not None,
         waiting=max(0, int(both) - counted),
     )
 
