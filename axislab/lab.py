@@ -32,7 +32,10 @@ from axislab.trace.recorder import TraceRecorder, check_writable, trace_path
 from axislab.trace.run import Run
 from axislab.widgets.streaming import StreamPrinter, in_notebook, shown_live
 
-_OWN = ("folder", "concurrency", "seed", "durability", "coupling", "api_key", "api_base", "price")
+_OWN = (
+    "folder", "concurrency", "seed", "durability", "coupling", "api_key", "api_base", "price",
+    "cache", "profile", "temperature", "top_p", "max_tokens",
+)  # fmt: skip
 """Options a misspelt name is compared with; any other goes to the provider."""
 
 
