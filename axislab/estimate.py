@@ -8,12 +8,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 from axislab.errors import ConfigError, TraceError
 from axislab.messages import Usage
 from axislab.models.base import ChatModel
-from axislab.models.price import Price, price_of
+from axislab.models.price import Price, no_price, price_of
 from axislab.models.tokens import PER_MESSAGE, estimate_text
 from axislab.recipe import Recipe
 from axislab.runtime.prompts import render_task
@@ -24,6 +24,8 @@ from axislab.trace.run import Run
 
 if TYPE_CHECKING:
     import pandas as pd
+
+Number = TypeVar("Number", int, float)
 
 Sample: TypeAlias = int | Iterable[Run] | None
 """Recorded runs to go by: all of the folder, the newest so many of each arm, or these."""
@@ -173,13 +175,23 @@ def _ended(run: Run) -> bool:
 
 
 def _from_records(arm: Arm, runs: Sequence[Run], *, priced: bool) -> Amount:
-    usages = {run.id: run.usage for run in runs}
     return Amount(
         calls=_expected(arm, runs, {r.id: r.requests for r in runs}) or 0.0,
-        input_tokens=_expected(arm, runs, {k: u.input_tokens for k, u in usages.items()}),
-        output_tokens=_expected(arm, runs, {k: u.output_tokens for k, u in usages.items()}),
-        usd=_expected(arm, runs, {r.id: r.cost_usd for r in runs}) if priced else None,
+        input_tokens=_expected(arm, runs, {r.id: _whole_tokens(r, "input_tokens") for r in runs}),
+        output_tokens=_expected(arm, runs, {r.id: _whole_tokens(r, "output_tokens") for r in runs}),
+        usd=_expected(arm, runs, {r.id: _sum(r.cost_usd, r.saved_usd) for r in runs})
+        if priced
+        else None,
     )
+
+
+def _whole_tokens(run: Run, name: str) -> int | None:
+    """Tokens of a run as if nothing had come from the reply cache: another task's may not."""
+    return _sum(getattr(run.usage, name), getattr(run.saved_usage, name))
+
+
+def _sum(paid: Number | None, saved: Number | None) -> Number | None:
+    return None if paid is None or saved is None else paid + saved
 
 
 def _expected(
@@ -285,8 +297,7 @@ def _cost(model: ChatModel, amount: Amount) -> tuple[float | None, str | None]:
         return None, "the recorded runs do not say how many tokens they took"
     price = _price(model, amount.input_tokens / max(amount.calls, 1.0))
     if price is None:
-        why = "no language model is asked" if model.simulated else "give price="
-        return None, f"no price is known for {model.name!r}: {why}"
+        return None, no_price(model.name, simulated=model.simulated)
     usage = Usage(
         input_tokens=math.ceil(amount.input_tokens), output_tokens=math.ceil(amount.output_tokens)
     )

@@ -35,7 +35,10 @@ from axislab.trace.run import Run
 from axislab.trace.tries import check_same, earlier_tries
 from axislab.widgets.streaming import StreamPrinter, in_notebook, shown_live
 
-_OWN = ("folder", "concurrency", "seed", "durability", "coupling", "api_key", "api_base", "price")
+_OWN = (
+    "folder", "concurrency", "seed", "durability", "coupling", "api_key", "api_base", "price",
+    "cache", "profile", "temperature", "top_p", "max_tokens",
+)  # fmt: skip
 """Options a misspelt name is compared with; any other goes to the provider."""
 
 

@@ -343,3 +343,9 @@ def test_runs_may_be_started_from_many_threads():
 
 def test_no_runs_are_told_in_one_word():
     assert repr(al.Lab(al.ScriptedModel(["fine"])).last) == "<0 runs>"
+
+
+@pytest.mark.parametrize("name", ["temperture", "cahce", "proifle", "max_token"])
+def test_a_misspelt_option_does_not_go_to_the_provider(name):
+    with pytest.raises(ConfigError, match="did you mean"):
+        al.Lab("openai/x", api_key="k", **{name: 1})

@@ -287,3 +287,30 @@ def test_a_reply_without_a_finish_reason_is_asked_for_again(server, path):
     lab = al.Lab("openai/finish-null", api_base=server.url, api_key=KEY, cache=path)
     assert [lab.run(PLAIN, "Who?").cached_requests for _ in range(2)] == [0, 0]
     assert server.count("finish-null") == 2
+
+
+def test_a_kept_reply_is_given_though_a_ceiling_leaves_no_room(tmp_path):
+    class Priced(Paid):
+        def list_price(self, *, prompt=0):
+            return al.Price(input=1, output=10)
+
+    lab = al.Lab(Priced(), cache=tmp_path / "replies.sqlite3")
+    first = lab.run(PLAIN, "Who?")
+    with lab.budget(usd=0.000001) as budget:
+        again = lab.run(PLAIN, "Who?")
+        other = lab.run(PLAIN, "Whose?")
+    assert (again.status, again.answer) == ("COMPLETED", first.answer)
+    assert again.cached_requests == again.requests == first.requests
+    assert other.error_kind == "budget"
+    assert budget.spent.usd == 0
+
+
+def test_an_estimate_counts_replies_of_the_cache_as_if_they_were_paid(tmp_path):
+    cache = tmp_path / "replies.sqlite3"
+    model = Paid()
+    al.Lab(model, cache=cache, folder=tmp_path / "a").run(PLAIN, "Who?")
+    lab = al.Lab(model, cache=cache, folder=tmp_path / "b")
+    assert lab.run(PLAIN, "Who?").cached_requests == 1
+    row = lab.estimate(PLAIN, ["Who?", "Whose?"]).iloc[0]
+    assert (row.basis, row.input_tokens, row.output_tokens) == ("recorded", 200, 20)
+    assert row.usd == 0.5

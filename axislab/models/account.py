@@ -120,6 +120,11 @@ class Account:
         self.holds = 0
         """Reservations that are open."""
 
+    @property
+    def bounded(self) -> bool:
+        """Whether it has a ceiling."""
+        return self.tokens is not None or self.usd is not None
+
     def left_tokens(self, *, reserved: bool = True) -> int | None:
         """Tokens up to the ceiling; `reserved=False` as if nothing were reserved."""
         if self.tokens is None:
@@ -233,6 +238,12 @@ class Ledger:
             turn: Future[None] = Future()
             self._waiting.append(turn)
             return turn
+
+    def hold(self, need: Need, accounts: Sequence[Account]) -> None:
+        """Reserve whatever room there is."""
+        with self._lock:
+            for account in accounts:
+                account.hold(need, 1)
 
     def learn(self, model: str, *, guess: int, observed: int) -> None:
         """Take in how many tokens a prompt had."""

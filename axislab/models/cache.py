@@ -109,6 +109,10 @@ class ReplyCache:
             return None
         return self.hit(key, reply)
 
+    def holds(self, key: str) -> bool:
+        """Whether `get` would find a reply; counted as neither hit nor miss."""
+        return self._store.read(key) is not None
+
     def hit(self, key: str, original: ModelReply) -> ModelReply:
         """A reply that was got before, as a hit shows it; it is counted as one."""
         self._tally.hit(original.cost_usd)

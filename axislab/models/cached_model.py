@@ -88,6 +88,16 @@ class CachedModel:
         """The key that the next `complete` of this request has."""
         return self._key(request, count=False)
 
+    def holds(self, request: ModelRequest) -> bool:
+        """Whether the next `complete` of this request has its reply here, so that none is sent.
+
+        Raises:
+            ModelError: As by `check`.
+        """
+        if not self._checked:  # what the key depends on may be known only then
+            self.check()
+        return self.cache.holds(self._key(request, count=False))
+
     async def complete(self, request: ModelRequest) -> ModelReply:
         """The reply that was kept, or else the model's.
 

@@ -7,7 +7,7 @@ import json
 import math
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -52,6 +52,11 @@ def chain(problem: BaseException) -> Iterator[BaseException]:
         link = cause if isinstance(cause, BaseException) else None
 
 
+_VAGUE: Final = re.compile(r"connection error\.?", re.IGNORECASE)
+_OBJECT: Final = re.compile(r" ?\w*:?<[^<>]{1,200} at 0x[0-9a-fA-F]+>")
+"""The repr of an object: its address makes equal errors look different."""
+
+
 def collect(problem: BaseException) -> Evidence:
     """Collect what the exception and those under it tell."""
     links = list(chain(problem))
@@ -64,7 +69,7 @@ def collect(problem: BaseException) -> Evidence:
         claimed=_integer(getattr(problem, "status_code", None)),
         codes=frozenset(_codes(links, bodies)),
         text="\n".join([*texts, told]),
-        message=_plain(told or _own_words(problem)),
+        message=_plain(told or _with_cause(_own_words(problem), links)),
         headers=_headers(links),
     )
 
@@ -75,6 +80,15 @@ def _own_words(problem: BaseException) -> str:
     if type(problem).__module__.partition(".")[0] in _WRAPPERS:
         return _PREFIX.sub("", text) or type(problem).__name__
     return f"{type(problem).__name__}: {text}" if text else type(problem).__name__
+
+
+def _with_cause(words: str, links: Sequence[BaseException]) -> str:
+    """The words; where a client says no more than that there was a fault, with what was below."""
+    if not _VAGUE.fullmatch(words):
+        return words
+    below = (text_of(link) for link in reversed(links[1:]))
+    cause = next((text for text in below if text and words not in text), None)
+    return f"{words.rstrip('.')}: {cause}" if cause else words
 
 
 def _bodies(link: BaseException) -> Iterator[Mapping[str, Any]]:
@@ -135,7 +149,8 @@ def _headers(links: Iterable[BaseException]) -> dict[str, str]:
 
 
 def _plain(text: str) -> str:
-    return " ".join(text.split("Traceback (most recent call last)")[0].split())
+    told = _OBJECT.sub("", text.split("Traceback (most recent call last)")[0])
+    return " ".join(told.split())
 
 
 _WAIT: Final = re.compile(

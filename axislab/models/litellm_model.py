@@ -35,7 +35,7 @@ from axislab.models.parameters import (
     sampling_parameters,
     streaming_parameters,
 )
-from axislab.models.price import Price, listed_price
+from axislab.models.price import Price, as_price, listed_price, no_price
 from axislab.models.profiles import ProviderProfile, profile_named, profile_of
 from axislab.models.redact import (
     forget_variables,
@@ -90,7 +90,7 @@ class LiteLLMModel:
         *,
         api_key: str | None = None,
         api_base: str | None = None,
-        price: Price | None = None,
+        price: Price | Mapping[str, float] | None = None,
         profile: ProviderProfile | str | None = None,
         timeout: float = 600.0,
         **extra: Any,
@@ -106,7 +106,7 @@ class LiteLLMModel:
             require_url(api_base)
         if api_key is not None and not isinstance(api_key, str):
             raise ConfigError(f"api_key is a {type(api_key).__name__}: give it as text")
-        self.price = price
+        self.price = as_price(price)
         self._profile = profile_named(profile) if isinstance(profile, str) else profile
         if not isinstance(self._profile, ProviderProfile | None):
             raise ConfigError(f"profile={profile!r}: give a ProviderProfile, or a name of PROFILES")
@@ -340,7 +340,7 @@ class LiteLLMModel:
         told = reply.usage.input_tokens if reply.usage else None
         if (price := self.list_price(prompt=told or 0)) is not None:
             return _with_cost(reply, usd=price.of(reply.usage))
-        return _with_cost(reply, missing=f"no price is known for {self._name!r}: give price=")
+        return _with_cost(reply, missing=no_price(self._name, simulated=self.simulated))
 
     def _find_provider(self, litellm: Any) -> str:
         try:

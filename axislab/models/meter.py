@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Final
+from typing import Final, Protocol, runtime_checkable
 
 from axislab.errors import ConfigError, ErrorKind, ModelError
 from axislab.messages import Usage
@@ -14,6 +14,14 @@ from axislab.models.tokens import estimate_message, estimate_text
 
 MAYBE_BILLED: Final = frozenset({ErrorKind.TIMEOUT, ErrorKind.MALFORMED_REPLY, ErrorKind.CANCELLED})
 """Failed requests the provider may have worked on: without a report, all they reserved counts."""
+
+
+@runtime_checkable
+class Keeps(Protocol):
+    """A model that may have a reply without sending anything."""
+
+    def holds(self, request: ModelRequest) -> bool:
+        """Whether the reply to this request is here."""
 
 
 class Meter:
@@ -34,9 +42,17 @@ class Meter:
         self._accounts = (ledger.total, *ledger.ceilings, *(() if own is None else (own,)))
         self._model = model
         self._priced = any(account.usd is not None for account in self._accounts)
+        self._bounded = any(account.bounded for account in self._accounts)
 
-    async def reserve(self, request: ModelRequest, *, estimated: int | None) -> Hold:
+    async def reserve(
+        self, request: ModelRequest, *, estimated: int | None, by: ChatModel | None = None
+    ) -> Hold:
         """Make room for a request, waiting while others may give back what they reserved.
+
+        Args:
+            request: What is asked.
+            estimated: Tokens its prompt has by the budget's estimate.
+            by: Who is asked; a reply that it keeps, and need not send for, takes no room.
 
         Raises:
             ModelError: BUDGET: there is no room; the request must not be sent.
@@ -44,6 +60,10 @@ class Meter:
         guess = estimated
         if guess is None:
             guess = sum(estimate_message(message) for message in request.messages)
+        if self._bounded and isinstance(by, Keeps) and by.holds(request):
+            nothing = Need(input_tokens=0, output_tokens=0, usd=0.0)
+            self._ledger.hold(nothing, self._accounts)
+            return Hold(self, nothing, guess=guess)
         while True:
             need = self._need(guess, request.sampling.max_output_tokens)
             turn = self._ledger.try_hold(need, self._accounts)

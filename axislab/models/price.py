@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -64,6 +65,42 @@ class Price:
         given = max(self.input, _or(self.cached, 0.0), _or(self.cache_write, 0.0))
         made = max(self.output, _or(self.reasoning, 0.0))
         return (input_tokens * given + output_tokens * made) / _MILLION
+
+
+def as_price(given: object) -> Price | None:
+    """The price that was given, also as a mapping of Price's fields.
+
+    Raises:
+        ConfigError: It is neither, or a field that Price lacks.
+
+    Examples:
+        >>> as_price({"input": 0.5, "output": 1.5}).output
+        1.5
+    """
+    if given is None or isinstance(given, Price):
+        return given
+    if isinstance(given, Mapping) and set(given) <= set(Price.__slots__) >= {"input", "output"}:
+        with suppress(TypeError):  # input or output is missing
+            return Price(**given)
+    raise ConfigError(
+        f"price={given!r}: give Price(input=…, output=…), US dollars for a million tokens; it also "
+        "takes cached, cache_write and reasoning"
+    )
+
+
+def no_price(name: str, *, simulated: bool = False) -> str:
+    """Why a model's tokens have no price.
+
+    Examples:
+        >>> no_price("axislab/simulated", simulated=True)
+        "no price is known for 'axislab/simulated': no language model is asked"
+    """
+    why = "give price="
+    if simulated:
+        why = "no language model is asked"
+    elif name.startswith("axislab-local/"):
+        why = "it runs on this machine"
+    return f"no price is known for {name!r}: {why}"
 
 
 def price_of(model: object, *, prompt: int = 0) -> Price | None:

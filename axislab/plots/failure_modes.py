@@ -35,7 +35,7 @@ MODES: Final[Mapping[str, ReasonStyle]] = {
     "right": ReasonStyle("#4d9a6a", "", "o"),
     "answered, not judged": ReasonStyle("#c9d6cc", "", "o"),
     "wrong answer": ReasonStyle("#d55e00", "///", "X"),
-    "answer in another form": ReasonStyle("#e69f00", "...", "s"),
+    "not in the form asked for": ReasonStyle("#e69f00", "...", "s"),
     "no answer": ReasonStyle("#999999", "+++", "d"),
     "tools called at the end": ReasonStyle("#cc79a7", "\\\\\\", "^"),
     "out of tokens": ReasonStyle("#56b4e9", "---", "P"),
@@ -103,7 +103,7 @@ def failure_mode(row: Mapping[Hashable, Any]) -> str:
         return bad
     if answer == "ok":
         return "answered, not judged" if correct is None else "wrong answer"
-    return "answer in another form" if answer == "format_error" else "no answer"
+    return "not in the form asked for" if answer == "format_error" else "no answer"
 
 
 def _told(row: Mapping[Hashable, Any], name: str) -> Any:

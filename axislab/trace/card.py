@@ -195,14 +195,19 @@ def _effort(run: Run) -> str:
     cached = run.cached_requests
     mark = " (counted by us)" if usage.estimated else ""
     parts = [
-        f"{run.steps:,} steps",
-        f"{run.turns:,} turns",
-        f"{run.requests:,} requests" + (f" ({cached:,} from the reply cache)" if cached else ""),
+        _counted(run.steps, "step"),
+        _counted(run.turns, "turn"),
+        _counted(run.requests, "request")
+        + (f" ({cached:,} from the reply cache)" if cached else ""),
         f"{_number(usage.input_tokens)} tokens in, {_number(usage.output_tokens)} out{mark}",
         "cost unknown" if cost is None else f"{cost:.4f} USD",
         "time unknown" if seconds is None else f"{seconds:.1f} s",
     ]
     return esc(" · ".join(parts))
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def _number(value: int | None) -> str:

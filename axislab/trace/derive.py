@@ -162,9 +162,13 @@ def _known(rows: Sequence[Record], name: str) -> list[float] | None:
     for row in rows:
         if (value := row.data.get(name)) is not None:
             values.append(value)
-        elif row.data["outcome"] == "ok" or row.data.get("input_tokens") is not None:
+        elif row.data["outcome"] == "ok" or _used_some(row):
             return None  # answered, or billed all the same
     return values
+
+
+def _used_some(row: Record) -> bool:
+    return any(row.data.get(name) is not None for name in ("input_tokens", "output_tokens"))
 
 
 def preview(message: Message) -> str:

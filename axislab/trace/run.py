@@ -355,7 +355,7 @@ def _answer_parts(run: Run) -> Iterable[str]:
         judged = {True: " (correct)", False: " (wrong)", None: ""}[run.correct]
         yield f"answer {text!r}{judged}"
     elif run.done_reason is not None:
-        yield run.done_reason
+        yield f"no answer ({run.done_reason})" if run.status == "COMPLETED" else run.done_reason
 
 
 def _counted(number: int, noun: str) -> str:

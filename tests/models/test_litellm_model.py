@@ -5,6 +5,7 @@ import base64
 import contextlib
 import json
 import logging
+import re
 import sys
 import threading
 import traceback
@@ -677,3 +678,31 @@ def test_a_client_that_takes_no_user_in_an_address_is_not_asked_again(
     assert asked.outcomes == ["bad_request"]
     assert "Cannot combine" in str(asked.error)
     assert "p%40ss" not in str(asked.error)
+
+
+@pytest.mark.parametrize("price", [3, "1", {"inputs": 1}, {"input": 1}, {"input": 1, "output": -2}])
+def test_a_price_that_is_none_is_refused_before_anything_is_paid(price: Any) -> None:
+    with pytest.raises(ConfigError, match="Price"):
+        LiteLLMModel("openai/ok", price=price)
+
+
+def test_a_price_may_be_a_mapping() -> None:
+    model = LiteLLMModel("openai/ok", price={"input": 1, "output": 2})
+    assert model.price == Price(input=1, output=2)
+
+
+@pytest.mark.parametrize(
+    ("address", "cause"),
+    [
+        ("http://nohost.invalid/v1", "not known|getaddrinfo|resolution|Errno -"),
+        ("http://127.0.0.1:9/v1", "111|refused|Connect call failed"),
+    ],
+)
+def test_a_connection_error_says_what_was_wrong_and_where(
+    ask: Any, address: str, cause: str
+) -> None:
+    asked = ask(LiteLLMModel("openai/ok", api_key=KEY, api_base=address))
+    assert asked.outcomes == ["connection"]
+    assert re.search(cause, str(asked.error))
+    assert address in str(asked.error)
+    assert " at 0x" not in str(asked.error)

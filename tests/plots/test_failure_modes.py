@@ -40,7 +40,7 @@ ENDS = {
     "right": {"answer": "a", "answer_status": "ok", "correct": True},
     "answered, not judged": {"answer": "a", "answer_status": "ok"},
     "wrong answer": {"answer": "a", "answer_status": "ok", "correct": False},
-    "answer in another form": {"answer_status": "format_error", "correct": False},
+    "not in the form asked for": {"answer_status": "format_error", "correct": False},
     "no answer": {"answer_status": "no_answer", "correct": False},
     "tools called at the end": {
         "status": "FAILED",
