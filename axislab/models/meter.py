@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import Final, Protocol, runtime_checkable
 
 from axislab.errors import ConfigError, ErrorKind, ModelError
@@ -31,18 +32,38 @@ class Meter:
         ledger: The lab's.
         model: Whom the run asks.
         own: A ceiling that holds for this run and those that are given the same.
+        under: The accounts to book in, instead of those that follow from the ceilings.
 
     Raises:
         ConfigError: A ceiling is in US dollars and the model's price is not known.
     """
 
-    def __init__(self, ledger: Ledger, model: ChatModel, *, own: Account | None = None) -> None:
-        check_price(ledger, model)
+    def __init__(
+        self,
+        ledger: Ledger,
+        model: ChatModel,
+        *,
+        own: Account | None = None,
+        under: Sequence[Account] | None = None,
+    ) -> None:
+        if under is None:
+            check_price(ledger, model)
+            under = (ledger.total, *ledger.ceilings, *(() if own is None else (own,)))
         self._ledger = ledger
-        self._accounts = (ledger.total, *ledger.ceilings, *(() if own is None else (own,)))
+        self._accounts = tuple(under)
         self._model = model
         self._priced = any(account.usd is not None for account in self._accounts)
         self._bounded = any(account.bounded for account in self._accounts)
+
+    def of(self, model: ChatModel) -> Meter:
+        """The same for another model that the run asks, under the same ceilings.
+
+        Raises:
+            ConfigError: A ceiling is in US dollars and that model's price is not known.
+        """
+        if self._priced:
+            known_price(model)
+        return Meter(self._ledger, model, under=self._accounts)
 
     async def reserve(
         self, request: ModelRequest, *, estimated: int | None, by: ChatModel | None = None

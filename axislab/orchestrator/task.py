@@ -349,6 +349,7 @@ class TaskOrchestrator:
             emit=self._emit,
             call=self.calls - 1,
             step=self._log.next_step,
+            meter=self._meter and self._meter.of(grader.model),
         )
 
     async def _finish(self, ending: Ending) -> Ending:

@@ -7,9 +7,11 @@ import pytest
 from axislab.answers.grader import ModelGrader
 from axislab.errors import ConfigError, ErrorKind, ModelError
 from axislab.frames.runs import runs_df
+from axislab.lab import Lab
 from axislab.messages import Usage
 from axislab.models.scripted import ScriptedModel
 from axislab.recipe import Recipe
+from axislab.tasks import Task
 from tests.orchestrator.test_answer_stage import BOX, purposes, run_of
 
 RIGHT, WRONG = "Same place. VERDICT: RIGHT", "Another place. VERDICT: WRONG"
@@ -108,3 +110,21 @@ def test_grades_can_be_kept_beyond_the_process(tmp_path):
         asked.append(len(judge.requests))
     assert asked == [1, 0]
     assert run.trace.of("model.request")[-1].data["cached"] is True
+
+
+def test_what_a_grader_uses_counts_under_the_ceilings_of_the_lab():
+    usage = Usage(input_tokens=100, output_tokens=10)
+    judge = ModelGrader(ScriptedModel([RIGHT], usage=usage, after="repeat"))
+    mine = Usage(input_tokens=7, output_tokens=1)
+    lab = Lab(ScriptedModel([BOX], usage=mine, after="repeat"))
+    recipe = Recipe(name="r", scorer=judge).with_(max_output_tokens=20, max_turns=2)
+    run = lab.run(recipe, Task("t", "Which?", "Verren"))
+    assert run.correct is True
+    assert (lab.spent.requests, lab.spent.tokens) == (2, 118)
+    with (
+        lab.budget(tokens=60),
+        pytest.warns(UserWarning, match="grader raised.*the lab's budget"),
+    ):
+        other = lab.run(recipe, Task("u", "Which one?", "Verren"))
+    assert other.correct is None, "there was no room to ask the grader"
+    assert lab.spent.requests == 3
