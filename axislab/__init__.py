@@ -91,6 +91,7 @@ if TYPE_CHECKING:
     from axislab.models.scripted import ScriptedModel as ScriptedModel
     from axislab.models.simulated import SimulatedModel as SimulatedModel
     from axislab.orchestrator.task import TaskOrchestrator as TaskOrchestrator
+    from axislab.plots.attempts import plot_attempts as plot_attempts
     from axislab.plots.budget import plot_token_budget as plot_token_budget
     from axislab.plots.comparison import plot_comparison as plot_comparison
     from axislab.plots.failure_modes import plot_failure_modes as plot_failure_modes
@@ -276,6 +277,7 @@ _HOME = {
     "normalized_match": "answers.scorers",
     "notes_tools": "tools.builtin",
     "pairs_df": "study.pairs",
+    "plot_attempts": "plots.attempts",
     "plot_comparison": "plots.comparison",
     "plot_failure_modes": "plots.failure_modes",
     "plot_rollback_reasons": "plots.rollbacks",
