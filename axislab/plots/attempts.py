@@ -165,6 +165,8 @@ def plot_attempts(
 
 
 def _draw(ax: Axes, bars: Sequence[Bought]) -> None:
+    from matplotlib.ticker import MaxNLocator
+
     longest = max(bar.attempts for bar in bars)
     ends = [0] * len(bars)
     mixed = any(bar.mixed for bar in bars)
@@ -200,7 +202,7 @@ def _draw(ax: Axes, bars: Sequence[Bought]) -> None:
     ax.set_ylim(len(bars) - 0.5, -0.5)
     ax.set_xlim(0, 1.02 * longest)
     ax.set_xlabel("attempts", fontsize=9)
-    ax.xaxis.get_major_locator().set_params(integer=True)
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     ax.tick_params(axis="x", labelsize=8)
     ax.spines[["top", "right", "left"]].set_visible(False)
     put_legend(ax, entries, title="answer")
