@@ -89,7 +89,7 @@ class ThoughtSplitter:
         """Something of the open block was released."""
 
     def feed(self, text: str) -> Iterator[Piece]:
-        """The parts that are certain by now, never empty."""
+        """The parts that are certain by now; one that is empty turns those before it."""
         self._held += text
         again = True
         while again and self._held:
