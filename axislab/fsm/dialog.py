@@ -6,11 +6,12 @@ in the middle of a task, further goals, a way out of every state, and ends that 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from enum import Enum, StrEnum
 from typing import TypeAlias
 
-from axislab.fsm.dialog_values import DialogContext, Intent, PlanStep, Relation, StepResult
+from axislab.fsm.dialog_values import DialogContext, Intent, Relation, StepResult
+from axislab.fsm.log import LogEntry
 from axislab.fsm.machine import Payload, StateMachine, TransitionRule, TransitionTable
 
 
@@ -65,7 +66,7 @@ def key_step_is_next(context: DialogContext, _payload: Payload) -> bool:
     """The next step is a key operation that nobody has confirmed."""
     if context.running is not None or not context.steps:
         return False
-    return context.steps[0].key and context.confirmed != context.steps[0]
+    return context.steps[0].key and context.confirmed != context.steps[0].name
 
 
 def operation_is_pending(context: DialogContext, _payload: Payload) -> bool:
@@ -91,7 +92,7 @@ def step_is_running(context: DialogContext, _payload: Payload) -> bool:
 def may_start(context: DialogContext, _payload: Payload) -> bool:
     """There is a step, and if it is a key operation a person has confirmed it."""
     return bool(context.steps) and (
-        not context.steps[0].key or context.confirmed == context.steps[0]
+        not context.steps[0].key or context.confirmed == context.steps[0].name
     )
 
 
@@ -143,7 +144,7 @@ def set_steps(context: DialogContext, payload: Payload) -> None:
 
 def ask_operation(context: DialogContext, _payload: Payload) -> None:
     """Ask about the next step."""
-    context.pending = context.steps[0]
+    context.pending = context.steps[0].name
 
 
 def confirm_operation(context: DialogContext, _payload: Payload) -> None:
@@ -153,33 +154,30 @@ def confirm_operation(context: DialogContext, _payload: Payload) -> None:
 
 def refuse_operation(context: DialogContext, payload: Payload) -> None:
     """The step is no part of the plan any more."""
-    step: PlanStep = context.pending or context.steps[0]
-    reason = str(payload.get("reason", ""))
-    context.refusals.append(f"{step.name}: {reason}" if reason else step.name)
-    context.steps = [other for other in context.steps if other != step]
-    context.dropped, context.kept = [step.name], []
+    name, reason = str(context.pending), str(payload.get("reason", ""))
+    context.refusals.append(f"{name}: {reason}" if reason else name)
+    context.steps = context.steps[1:]
+    context.dropped, context.kept = [name], []
     context.pending = context.confirmed = None
 
 
 def start_step(context: DialogContext, _payload: Payload) -> None:
     """The step runs; a confirmation is used up by that."""
-    context.running, context.confirmed = context.steps[0], None
+    context.running, context.confirmed = context.steps[0].name, None
 
 
 def keep_result(context: DialogContext, payload: Payload) -> None:
     """What came of the step, and that it did not fail."""
     result: StepResult = payload["result"]
     context.executed.append(result)
-    context.conclusions[result.step] = result.output
     context.steps = context.steps[1:]
     context.running, context.failure_count = None, 0
 
 
 def count_failure(context: DialogContext, payload: Payload) -> None:
     """One failure more in a row."""
-    step = context.running.name if context.running else ""
-    why = str(payload.get("why", ""))
-    context.failures.append(": ".join(part for part in (step, why) if part))
+    parts = (context.running, str(payload.get("why", "")))
+    context.failures.append(": ".join(part for part in parts if part))
     context.failure_count += 1
     context.running = context.confirmed = None
 
@@ -192,7 +190,7 @@ def rebuild(context: DialogContext, payload: Payload) -> None:
         context.dropped = [s.name for s in before if s not in context.steps]
         context.kept = list(context.conclusions)
     context.recoveries += 1
-    context.failure_count = 0
+    context.failure_count, context.confirmed = 0, None
 
 
 def ask_change(context: DialogContext, payload: Payload) -> None:
@@ -328,6 +326,7 @@ def dialog_machine(
     *,
     table: DialogTable | None = None,
     path: Iterable[Enum] = (),
+    journal: Callable[[LogEntry[DialogState], DialogContext], None] | None = None,
 ) -> DialogMachine:
     """A session's machine.
 
@@ -335,6 +334,7 @@ def dialog_machine(
         context: What it remembers; nothing yet by default.
         table: Its rules; `dialog_table()` by default.
         path: Where it starts, outermost state first; IDLE by default.
+        journal: Hears of every event before it counts, as `Snapshots.journal` does.
 
     Examples:
         >>> machine = dialog_machine()
@@ -347,4 +347,5 @@ def dialog_machine(
         DialogState(first.value),
         inside=inside,
         context=context or DialogContext(),
+        journal=journal,
     )

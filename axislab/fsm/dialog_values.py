@@ -64,6 +64,9 @@ class StepResult(Frozen):
 
     step: str
     output: str = ""
+    """All that the run said."""
+    conclusion: str = ""
+    """Its answer: what later steps are told, so that nothing is found out twice."""
     goal: str = ""
     key: bool = False
     run_id: str | None = None
@@ -79,17 +82,16 @@ class DialogContext:
     steps: list[PlanStep] = field(default_factory=list)
     """What is left of the plan."""
     executed: list[StepResult] = field(default_factory=list)
-    conclusions: dict[str, str] = field(default_factory=dict)
-    """What each step found out, by its name."""
     failure_count: int = 0
     """Failures in a row; back to 0 after a success, a recovery and for a new task."""
     failures: list[str] = field(default_factory=list)
     recoveries: int = 0
-    running: PlanStep | None = None
-    pending: PlanStep | None = None
-    """The key operation a person is asked about."""
-    confirmed: PlanStep | None = None
-    """The key operation that may start now; used up by its start."""
+    running: str | None = None
+    """Name of the step a run works at."""
+    pending: str | None = None
+    """Name of the key operation a person is asked about."""
+    confirmed: str | None = None
+    """Name of the one that may start now; used up by its start, void once the plan changes."""
     change: Intent | None = None
     """A changed goal that a person is asked about."""
     dropped: list[str] = field(default_factory=list)
@@ -105,6 +107,11 @@ class DialogContext:
     """This many in a row lead into recovery."""
     max_recoveries: int = 2
     """After that many a task fails."""
+
+    @property
+    def conclusions(self) -> dict[str, str]:
+        """What each step found out, by its name."""
+        return {result.step: result.conclusion or result.output for result in self.executed}
 
     @property
     def goal(self) -> Intent | None:

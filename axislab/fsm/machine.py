@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from copy import deepcopy
 from dataclasses import dataclass
 from enum import Enum
@@ -60,6 +60,8 @@ class StateMachine(Generic[S, C]):
             and actions get copies of it and, where there is a context, of the payload too, so
             that nothing is shared with the caller. None costs no copies.
         log: Entries of an earlier life, to go on from.
+        journal: Hears of every entry, and of the context it leaves, before anything changes here;
+            if it raises, nothing does.
 
     Raises:
         MachineError: The rules are no state machine (see `TransitionTable`), or have no such state.
@@ -80,7 +82,7 @@ class StateMachine(Generic[S, C]):
         False
     """
 
-    __slots__ = ("_busy", "_entries", "_now", "_table")
+    __slots__ = ("_busy", "_entries", "_journal", "_now", "_table")
 
     def __init__(
         self,
@@ -91,6 +93,7 @@ class StateMachine(Generic[S, C]):
         inside: Iterable[Enum] = (),
         context: C = _NO_CONTEXT,
         log: Iterable[LogEntry[S]] = (),
+        journal: Callable[[LogEntry[S], C], None] | None = None,
     ) -> None:
         if not isinstance(rules, TransitionTable):
             if initial is None:
@@ -100,6 +103,7 @@ class StateMachine(Generic[S, C]):
             raise MachineError(f"final={final!r}: a table already knows its final states")
         self._table = rules
         self._entries = list(log)
+        self._journal = journal
         state = rules.check_state(rules.initial if initial is None else initial)
         path: tuple[Enum, ...] = (state, *inside)
         if len(path) == 1:
@@ -234,19 +238,20 @@ class StateMachine(Generic[S, C]):
         seq = after.logged
         # An interrupt may have left an entry here that was never counted.
         del self._entries[seq:]
-        self._entries.append(
-            LogEntry(
-                seq,
-                event,
-                self.state,
-                None if outcome is Outcome.REFUSED else cast(S, target[0]),
-                outcome,
-                payload_summary(payload),
-                note,
-                before=self.path,
-                after=after.path,
-            )
+        entry = LogEntry(
+            seq,
+            event,
+            self.state,
+            None if outcome is Outcome.REFUSED else cast(S, target[0]),
+            outcome,
+            payload_summary(payload),
+            note,
+            before=self.path,
+            after=after.path,
         )
+        if self._journal is not None:
+            self._journal(entry, after.context)
+        self._entries.append(entry)
         self._now = _Now(after.path, after.context, seq + 1)
 
     def _refuse(self, event: str, payload: dict[str, Any], objections: list[str]) -> NoReturn:

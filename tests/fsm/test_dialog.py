@@ -26,7 +26,9 @@ CANARY = Intent(name="canary", text="canary first", confidence=0.9, relation=Rel
 LATER = replace(CANARY, name="report", relation=Relation.ADDED)
 BUILD = PlanStep(name="build", prompt="Build v2", goal="deploy")
 SHIP = PlanStep(name="ship", prompt="Ship v2", key=True, goal="deploy")
-BUILT = StepResult(step="build", output="v2 is built", goal="deploy")
+BUILT = StepResult(
+    step="build", output="It is done: v2 is built.", conclusion="v2 is built", goal="deploy"
+)
 
 
 def context(**fields):
@@ -39,9 +41,15 @@ ARROWS = [
     ((S.INTENT_PARSE,), {}, "intent_ambiguous", {}, (S.IDLE,)),
     ((S.TASK_PLAN,), {}, "steps_confirmed", {"steps": [BUILD]}, BETWEEN),
     (BETWEEN, {"steps": [SHIP]}, "need_confirmation", {}, (S.CONFIRMING,)),
-    ((S.CONFIRMING,), {"pending": SHIP}, "user_confirmed", {}, BETWEEN),
-    ((S.CONFIRMING,), {"pending": SHIP}, "user_refused", {"reason": "no"}, (S.TASK_PLAN,)),
-    (TOOL, {"running": BUILD, "failure_count": 1}, "execution_failed", {"why": "x"}, BETWEEN),
+    ((S.CONFIRMING,), {"pending": "ship"}, "user_confirmed", {}, BETWEEN),
+    (
+        (S.CONFIRMING,),
+        {"pending": "ship", "steps": [SHIP]},
+        "user_refused",
+        {"reason": "no"},
+        (S.TASK_PLAN,),
+    ),
+    (TOOL, {"running": "build", "failure_count": 1}, "execution_failed", {"why": "x"}, BETWEEN),
     (TOOL, {"failure_count": 2}, "execution_failed", {"why": "x"}, (S.RECOVERING,)),
     ((S.RECOVERING,), {"executed": [BUILT]}, "context_recovered", {}, BETWEEN),
     ((S.RECOVERING,), {}, "context_recovered", {}, (S.TASK_PLAN,)),
@@ -49,9 +57,9 @@ ARROWS = [
     (BETWEEN, {"intents": [LATER, DEPLOY]}, "goal_done", {}, (S.TASK_PLAN,)),
     ((S.COMPLETED,), {}, "new_task", {}, (S.IDLE,)),
     (BETWEEN, {"intents": [DEPLOY]}, "intent_changed", {"intent": CANARY}, (S.TASK_PLAN,)),
-    ((S.CONFIRMING,), {"pending": SHIP}, "intent_changed", {"intent": CANARY}, (S.TASK_PLAN,)),
+    ((S.CONFIRMING,), {"pending": "ship"}, "intent_changed", {"intent": CANARY}, (S.TASK_PLAN,)),
     ((S.TASK_PLAN,), {"intents": [DEPLOY]}, "intent_changed", {"intent": CANARY}, (S.TASK_PLAN,)),
-    ((S.CONFIRMING,), {"pending": SHIP}, "drift_asked", {"intent": CANARY}, (S.CONFIRMING,)),
+    ((S.CONFIRMING,), {"pending": "ship"}, "drift_asked", {"intent": CANARY}, (S.CONFIRMING,)),
     ((S.CONFIRMING,), {"change": CANARY}, "drift_refused", {}, (S.CONFIRMING,)),
     ((S.TASK_PLAN,), {}, "user_said", {"text": "hm"}, (S.TASK_PLAN,)),
     ((S.CONFIRMING,), {}, "user_said", {"text": "hm"}, (S.CONFIRMING,)),
@@ -68,9 +76,9 @@ ARROWS = [
     ((S.RECOVERING,), {}, "cancel", {}, (S.CANCELLED,)),
     ((S.COMPLETED,), {}, "cancel", {}, (S.CANCELLED,)),
     (BETWEEN, {"steps": [BUILD]}, "step_started", {}, TOOL),
-    (TOOL, {"steps": [BUILD], "running": BUILD}, "step_finished", {"result": BUILT}, BETWEEN),
-    (TOOL, {"running": BUILD}, "wait_for_person", {}, PERSON),
-    (PERSON, {"running": BUILD}, "person_decided", {}, TOOL),
+    (TOOL, {"steps": [BUILD], "running": "build"}, "step_finished", {"result": BUILT}, BETWEEN),
+    (TOOL, {"running": "build"}, "wait_for_person", {}, PERSON),
+    (PERSON, {"running": "build"}, "person_decided", {}, TOOL),
     (BETWEEN, {}, "drift_asked", {"intent": CANARY}, PERSON),
     (PERSON, {"change": CANARY}, "drift_refused", {}, BETWEEN),
     (BETWEEN, {}, "user_said", {"text": "hm"}, BETWEEN),
@@ -137,20 +145,20 @@ GUARDED = [
     ((S.INTENT_PARSE,), {}, "intent_resolved", {"intent": replace(DEPLOY, name="")}),
     ((S.TASK_PLAN,), {}, "steps_confirmed", {"steps": []}),
     (BETWEEN, {"steps": [BUILD]}, "need_confirmation", {}),
-    (BETWEEN, {"steps": [SHIP], "confirmed": SHIP}, "need_confirmation", {}),
-    (TOOL, {"steps": [SHIP], "running": SHIP}, "need_confirmation", {}),
+    (BETWEEN, {"steps": [SHIP], "confirmed": "ship"}, "need_confirmation", {}),
+    (TOOL, {"steps": [SHIP], "running": "ship"}, "need_confirmation", {}),
     (BETWEEN, {}, "need_confirmation", {}),
     (BETWEEN, {"steps": [SHIP]}, "step_started", {}),
-    (BETWEEN, {"steps": [SHIP], "confirmed": BUILD}, "step_started", {}),
+    (BETWEEN, {"steps": [SHIP], "confirmed": "build"}, "step_started", {}),
     (BETWEEN, {}, "step_started", {}),
     (BETWEEN, {"steps": [BUILD]}, "task_done", {}),
     (BETWEEN, {"intents": [LATER, DEPLOY]}, "task_done", {}),
     (BETWEEN, {"intents": [DEPLOY]}, "goal_done", {}),
-    ((S.CONFIRMING,), {"pending": SHIP, "change": CANARY}, "user_confirmed", {}),
-    ((S.CONFIRMING,), {"pending": SHIP}, "drift_refused", {}),
+    ((S.CONFIRMING,), {"pending": "ship", "change": CANARY}, "user_confirmed", {}),
+    ((S.CONFIRMING,), {"pending": "ship"}, "drift_refused", {}),
     ((S.RECOVERING,), {"executed": [BUILT], "recoveries": 2}, "context_recovered", {}),
     ((S.RECOVERING,), {"recoveries": 2}, "context_recovered", {}),
-    (TOOL, {"running": BUILD}, "intent_changed", {"intent": CANARY}),
+    (TOOL, {"running": "build"}, "intent_changed", {"intent": CANARY}),
 ]
 
 
@@ -279,7 +287,7 @@ def test_there_are_ends_that_are_no_success_and_every_state_leads_to_one():
 
 
 def test_a_changed_goal_takes_the_place_of_the_old_one_and_an_added_one_waits():
-    machine = dialog_machine(context(intents=[DEPLOY], confirmed=SHIP), path=BETWEEN)
+    machine = dialog_machine(context(intents=[DEPLOY], confirmed="ship"), path=BETWEEN)
     machine.fire("intent_changed", intent=CANARY)
     assert machine.context.intents == [CANARY]
     assert machine.context.confirmed is None
@@ -322,7 +330,7 @@ def test_a_refusal_takes_the_step_out_of_the_plan_and_keeps_the_reason():
 def test_recovery_can_bring_another_plan_and_says_what_it_drops_and_keeps():
     drain = replace(BUILD, name="drain")
     machine = dialog_machine(
-        context(steps=[BUILD, SHIP], executed=[BUILT], conclusions={"diagnose": "node 7"}),
+        context(steps=[BUILD, SHIP], executed=[StepResult(step="diagnose", conclusion="node 7")]),
         path=(S.RECOVERING,),
     )
     machine.fire("context_recovered", steps=[drain, SHIP])
