@@ -40,6 +40,8 @@ class Intent(Frozen):
     confidence: float = 1.0
     """From 0 to 1."""
     relation: Relation = Relation.NEW
+    about: str = ""
+    """What it is about: a version, a node; `{about}` in a step's prompt."""
     why: str = ""
     """What it was recognised by, or why it was not."""
 
@@ -67,6 +69,8 @@ class StepResult(Frozen):
     """All that the run said."""
     conclusion: str = ""
     """Its answer: what later steps are told, so that nothing is found out twice."""
+    asked: str = ""
+    """The step's prompt: another goal goes on with the result only if it would ask the same."""
     goal: str = ""
     key: bool = False
     run_id: str | None = None
