@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     from axislab.datasets import load_corpus as load_corpus
     from axislab.datasets import load_example_traces as load_example_traces
     from axislab.datasets import load_tasks as load_tasks
+    from axislab.dialog.model_intents import ModelIntents as ModelIntents
+    from axislab.dialog.recipe import DialogRecipe as DialogRecipe
+    from axislab.dialog.session import Dialog as Dialog
     from axislab.errors import AxislabError as AxislabError
     from axislab.errors import ErrorKind as ErrorKind
     from axislab.errors import ModelError as ModelError
@@ -47,8 +50,17 @@ if TYPE_CHECKING:
     from axislab.frames.tools import tools_df as tools_df
     from axislab.frames.transitions import transitions_df as transitions_df
     from axislab.fsm.agent_state import AgentState as AgentState
+    from axislab.fsm.dialog import DIALOG_RULES as DIALOG_RULES
+    from axislab.fsm.dialog import DialogState as DialogState
+    from axislab.fsm.dialog import dialog_table as dialog_table
+    from axislab.fsm.dialog_values import Intent as Intent
+    from axislab.fsm.dialog_values import PlanStep as PlanStep
+    from axislab.fsm.intents import KeywordIntents as KeywordIntents
+    from axislab.fsm.intents import Skill as Skill
     from axislab.fsm.machine import StateMachine as StateMachine
     from axislab.fsm.machine import TransitionRule as TransitionRule
+    from axislab.fsm.machine import TransitionTable as TransitionTable
+    from axislab.fsm.snapshots import Snapshots as Snapshots
     from axislab.fsm.status import AgentStatus as AgentStatus
     from axislab.fsm.status import RunLifecycle as RunLifecycle
     from axislab.fsm.status import RunStatus as RunStatus
@@ -130,6 +142,7 @@ if TYPE_CHECKING:
     from axislab.trace.reader import load_runs as load_runs
     from axislab.trace.replay import replay as replay
     from axislab.trace.run import Run as Run
+    from axislab.trace.snapshot_file import read_snapshots as read_snapshots
     from axislab.trace.trace import Trace as Trace
     from axislab.widgets.live import LiveRun as LiveRun
 
@@ -157,8 +170,12 @@ _HOME = {
     "ConversationStepInfo": "runtime.info",
     "ConversationStepResult": "runtime.info",
     "Corpus": "tools.corpus",
+    "DIALOG_RULES": "fsm.dialog",
     "Decision": "runtime.decisions",
     "Deny": "tools.middleware",
+    "Dialog": "dialog.session",
+    "DialogRecipe": "dialog.recipe",
+    "DialogState": "fsm.dialog",
     "DiscardAll": "runtime.markers",
     "Document": "tools.corpus",
     "Edit": "tools.middleware",
@@ -168,17 +185,21 @@ _HOME = {
     "FinalizationTrigger": "runtime.stages",
     "FormatErrorConfig": "config",
     "FormatErrorStrategy": "config",
+    "Intent": "fsm.dialog_values",
+    "KeywordIntents": "fsm.intents",
     "Lab": "lab",
     "LiteLLMModel": "models.litellm_model",
     "LiveRun": "widgets.live",
     "LocalModel": "models.local",
     "Message": "messages",
     "ModelError": "errors",
+    "ModelIntents": "dialog.model_intents",
     "ModelReply": "models.base",
     "ModelRequest": "models.base",
     "PRESET_TABLE": "models.faults",
     "PROFILES": "models.profiles",
     "Pass": "runtime.decisions",
+    "PlanStep": "fsm.dialog_values",
     "Price": "models.price",
     "ProviderProfile": "models.profiles",
     "Recipe": "recipe",
@@ -197,6 +218,8 @@ _HOME = {
     "Sampling": "config",
     "ScriptedModel": "models.scripted",
     "SimulatedModel": "models.simulated",
+    "Skill": "fsm.intents",
+    "Snapshots": "fsm.snapshots",
     "Spent": "models.account",
     "StateMachine": "fsm.machine",
     "StepAction": "runtime.stages",
@@ -213,6 +236,7 @@ _HOME = {
     "Trace": "trace.trace",
     "TransitionNotAllowed": "errors",
     "TransitionRule": "fsm.machine",
+    "TransitionTable": "fsm.machine",
     "Turn": "runtime.decisions",
     "Usage": "messages",
     "VALID_STAGE_TRANSITION": "runtime.stages",
@@ -222,6 +246,7 @@ _HOME = {
     "budgets_df": "frames.budgets",
     "calculator": "tools.builtin",
     "columns": "frames.catalogue",
+    "dialog_table": "fsm.dialog",
     "exact_match": "answers.scorers",
     "extract_boxed": "answers.extract",
     "extract_json": "answers.extract",
@@ -243,6 +268,7 @@ _HOME = {
     "plot_stage_graph": "plots.stage_graph",
     "plot_stage_path": "plots.stage_path",
     "plot_token_budget": "plots.budget",
+    "read_snapshots": "trace.snapshot_file",
     "replace_rule": "runtime.decisions",
     "replay": "trace.replay",
     "reprompt": "runtime.decisions",

@@ -14,6 +14,9 @@ from typing import Any, Literal
 
 from axislab.accounts import Accounts
 from axislab.crew import Crew, Job, progress_of
+from axislab.dialog.recipe import DialogRecipe
+from axislab.dialog.session import Dialog
+from axislab.dialogs import ModelDesk, agent_of, open_dialog
 from axislab.errors import ConfigError, DataError, did_you_mean
 from axislab.handle import LiveTrace, Recorder, RunHandle
 from axislab.models.base import ChatModel
@@ -162,6 +165,19 @@ class Lab(Accounts):
     async def arun(self, recipe: Recipe, task: TaskLike, **which: Any) -> Run:
         """The same for code that awaits; the run itself is on axislab's own loop."""
         return await self.start(recipe, task, **which)
+
+    def dialog(self, recipe: DialogRecipe | Recipe, **options: Any) -> Dialog:
+        """A session to talk to, `.say("…")`, whose steps are runs; takes `open_dialog`'s options.
+
+        `session="name"` goes on with one that is in the folder, `intents="model"` asks the model
+        what is wanted, and an agent alone needs `skills=[…]`.
+        """
+        model = self._model_of(agent_of(recipe))
+        desk = ModelDesk(model=with_cache(model, self.cache), meter=Meter(self._ledger, model))
+        sync = self.durability == "disk"
+        return open_dialog(
+            recipe, run=self.run, desk=desk, folder=self.folder, sync=sync, **options
+        )
 
     # Many runs -------------------------------------------------------------------------------
 

@@ -58,8 +58,8 @@ def is_confident(context: DialogContext, payload: Payload) -> bool:
 
 
 def has_steps(_context: DialogContext, payload: Payload) -> bool:
-    """There is something to do."""
-    return len(payload["steps"]) > 0
+    """There is something to do, or all of it is done already."""
+    return len(payload["steps"]) > 0 or len(payload.get("kept", ())) > 0
 
 
 def key_step_is_next(context: DialogContext, _payload: Payload) -> bool:
@@ -136,7 +136,7 @@ def push_intent(context: DialogContext, payload: Payload) -> None:
 
 def set_steps(context: DialogContext, payload: Payload) -> None:
     """Take the plan, and what it drops and keeps."""
-    context.steps = list(payload["steps"])
+    context.steps, context.refusals = list(payload["steps"]), []
     context.dropped = list(payload.get("dropped", ()))
     context.kept = list(payload.get("kept", ()))
     context.confirmed = None
@@ -180,6 +180,18 @@ def count_failure(context: DialogContext, payload: Payload) -> None:
     context.failures.append(": ".join(part for part in parts if part))
     context.failure_count += 1
     context.running = context.confirmed = None
+
+
+def note_stop(context: DialogContext, payload: Payload) -> None:
+    """The step did not end, which is no failure of it."""
+    context.failures.append(f"{context.running}: {payload.get('why', '')}")
+    context.running = context.confirmed = None
+
+
+def note_end(context: DialogContext, payload: Payload) -> None:
+    """Why it ended."""
+    context.ending = str(payload.get("reason", ""))
+    context.running = context.pending = context.confirmed = context.change = None
 
 
 def rebuild(context: DialogContext, payload: Payload) -> None:
@@ -235,6 +247,7 @@ EXECUTING_RULES: tuple[InnerRule, ...] = (
     TransitionRule(
         _I.WAITING_TOOL, "step_finished", _I.BETWEEN_STEPS, step_is_running, keep_result
     ),
+    TransitionRule(_I.WAITING_TOOL, "step_stopped", _I.BETWEEN_STEPS, step_is_running, note_stop),
     TransitionRule(_I.WAITING_TOOL, "wait_for_person", _I.WAITING_PERSON, step_is_running),
     TransitionRule(_I.WAITING_PERSON, "person_decided", _I.WAITING_TOOL, step_is_running),
     TransitionRule(
@@ -284,12 +297,12 @@ DIALOG_RULES: tuple[DialogRule, ...] = (
         for state in (_S.TASK_PLAN, _S.CONFIRMING)
     ),
     *(
-        TransitionRule(state, "fail", _S.FAILED)
+        TransitionRule(state, "fail", _S.FAILED, None, note_end)
         for state in _S
         if state not in (_S.IDLE, _S.COMPLETED, _S.FAILED, _S.CANCELLED)
     ),
     *(
-        TransitionRule(state, "cancel", _S.CANCELLED)
+        TransitionRule(state, "cancel", _S.CANCELLED, None, note_end)
         for state in _S
         if state not in (_S.FAILED, _S.CANCELLED)
     ),

@@ -103,6 +103,9 @@ class DialogContext:
     kept: list[str] = field(default_factory=list)
     """Steps whose results it goes on with."""
     refusals: list[str] = field(default_factory=list)
+    """Key operations a person refused since the last plan."""
+    ending: str = ""
+    """Why it failed or was cancelled."""
     heard: list[str] = field(default_factory=list)
     """What the user said."""
     min_confidence: float = 0.8

@@ -1,6 +1,7 @@
 """Recipes that ship: functions that return a `Recipe`."""
 
 from axislab.recipes.boxed_math import boxed_math
+from axislab.recipes.ops_dialog import ops_dialog
 from axislab.recipes.research_qa import research_qa
 
-__all__ = ["boxed_math", "research_qa"]
+__all__ = ["boxed_math", "ops_dialog", "research_qa"]

@@ -77,6 +77,7 @@ ARROWS = [
     ((S.COMPLETED,), {}, "cancel", {}, (S.CANCELLED,)),
     (BETWEEN, {"steps": [BUILD]}, "step_started", {}, TOOL),
     (TOOL, {"steps": [BUILD], "running": "build"}, "step_finished", {"result": BUILT}, BETWEEN),
+    (TOOL, {"running": "build"}, "step_stopped", {"why": "Ctrl-C"}, BETWEEN),
     (TOOL, {"running": "build"}, "wait_for_person", {}, PERSON),
     (PERSON, {"running": "build"}, "person_decided", {}, TOOL),
     (BETWEEN, {}, "drift_asked", {"intent": CANARY}, PERSON),
