@@ -91,6 +91,7 @@ if TYPE_CHECKING:
     from axislab.models.simulated import SimulatedModel as SimulatedModel
     from axislab.orchestrator.task import TaskOrchestrator as TaskOrchestrator
     from axislab.plots.budget import plot_token_budget as plot_token_budget
+    from axislab.plots.fsm import plot_fsm as plot_fsm
     from axislab.plots.graph import stage_graph as stage_graph
     from axislab.plots.rollbacks import plot_rollback_reasons as plot_rollback_reasons
     from axislab.plots.stage_graph import plot_stage_graph as plot_stage_graph
@@ -264,6 +265,7 @@ _HOME = {
     "messages_df": "frames.messages",
     "normalized_match": "answers.scorers",
     "notes_tools": "tools.builtin",
+    "plot_fsm": "plots.fsm",
     "plot_rollback_reasons": "plots.rollbacks",
     "plot_stage_graph": "plots.stage_graph",
     "plot_stage_path": "plots.stage_path",
