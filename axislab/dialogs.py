@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from weakref import WeakValueDictionary
 
 from axislab.config import RetryPolicy
 from axislab.dialog.model_intents import ModelIntents
@@ -26,6 +27,9 @@ from axislab.running import Handle
 from axislab.trace.recorder import check_run_id
 from axislab.trace.run import Run
 from axislab.trace.snapshot_file import SUFFIX, SnapshotFile
+
+_OPEN: WeakValueDictionary[Path, SnapshotFile[DialogContext]] = WeakValueDictionary()
+"""Files of the sessions that are open in this process."""
 
 
 def dialog_recipe(
@@ -117,7 +121,8 @@ def open_dialog(
         desk: Where a model is asked about intents.
         folder: Where its file is; None keeps it in memory.
         skills: What it can do.
-        session: Its name; that of an earlier session in the folder goes on with it.
+        session: Its name; that of an earlier session in the folder goes on with it, and one that
+            is still open in this process is closed.
         intents: "keywords", "model", or a function.
         sync: Wait for the disk.
 
@@ -132,12 +137,11 @@ def open_dialog(
     if folder is None:
         keeper = _InMemory(Snapshots(every=made.snapshot_every, key_states=KEY_STATES))
     else:
-        keeper = SnapshotFile(
-            folder / f"{name}{SUFFIX}",
-            every=made.snapshot_every,
-            key_states=KEY_STATES,
-            types=TYPES,
-            sync=sync,
+        path = (folder / f"{name}{SUFFIX}").resolve()
+        if (former := _OPEN.get(path)) is not None:
+            former.close()  # the cell runs again: this session takes over from that one
+        keeper = _OPEN[path] = SnapshotFile(
+            path, every=made.snapshot_every, key_states=KEY_STATES, types=TYPES, sync=sync
         )
     return Dialog(
         made,

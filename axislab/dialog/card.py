@@ -9,7 +9,8 @@ from axislab.fsm.log import Outcome
 from axislab.trace.card import esc
 
 if TYPE_CHECKING:
-    from axislab.dialog.session import Dialog, Reply
+    from axislab.dialog.replies import Reply
+    from axislab.dialog.session import Dialog
 
 MOST_EVENTS = 12
 """Newest events that are shown; it says of how many."""

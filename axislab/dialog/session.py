@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
 
 from axislab.dialog.recipe import DialogRecipe
+from axislab.dialog.replies import SENTENCES, Reply
 from axislab.dialog.steps import RunStep, judge, task_of
 from axislab.errors import ConfigError
 from axislab.fsm.dialog import DialogMachine, DialogState, ExecutingState, dialog_machine
@@ -34,28 +33,6 @@ class HasHistory(Protocol):
 
     def close(self) -> None:
         """Release what is open."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reply:
-    """What a dialog answers."""
-
-    text: str
-    state: str
-    """Where it is now, as "EXECUTING/BETWEEN_STEPS"."""
-    asks: str = ""
-    """What a person has to decide: "operation", "change", or nothing."""
-
-    def __str__(self) -> str:
-        return self.text
-
-    def __repr__(self) -> str:
-        return f"[{self.state}] {self.text}"
-
-    def _repr_html_(self) -> str:
-        from axislab.dialog.card import reply_card
-
-        return reply_card(self)
 
 
 class Dialog:
@@ -101,8 +78,7 @@ class Dialog:
             path=_states(moment.path),
             journal=self.history.journal,
         )
-        if self._waits_for_tool():
-            self.machine.fire("step_stopped", why=ENDED)
+        self._take_up()
         self.last = self._reply(self._where())
 
     # What it knows -------------------------------------------------------------------------------
@@ -192,9 +168,15 @@ class Dialog:
         return self._done(self._reply(f"{text}{rest}cancel() ends it."))
 
     def go_on(self, *, steps: int | None = None) -> Reply:
-        """Go on with the plan after a pause, a refusal or a restart."""
-        if self.state is _S.TASK_PLAN and self.context.steps:
-            self.machine.fire("steps_confirmed", steps=self.context.steps)
+        """Go on with the plan after a pause, a refusal or a restart.
+
+        Raises:
+            TransitionNotAllowed: What was refused was all there was to do.
+        """
+        context = self.context
+        if self.state is _S.TASK_PLAN and (context.steps or context.refusals):
+            kept = tuple(context.conclusions)
+            self.machine.fire("steps_confirmed", steps=context.steps, kept=kept)
         return self._done(self._work(steps))
 
     def cancel(self, reason: str = "") -> Reply:
@@ -212,9 +194,31 @@ class Dialog:
 
     # How it works --------------------------------------------------------------------------------
 
+    def _take_up(self) -> None:
+        """Leave what a process that was killed was in the middle of."""
+        if self.machine.path[-1] is ExecutingState.WAITING_TOOL:
+            self.machine.fire("step_stopped", why=ENDED)
+        elif self.state is _S.INTENT_PARSE:
+            self.machine.fire("intent_ambiguous")
+        elif self.state is _S.RECOVERING:
+            self._recover()
+
+    def _understand(self, text: str, goal: Intent | None) -> Intent:
+        intent = self._classify(text, goal)
+        if not isinstance(intent, Intent) or (intent.name and intent.name not in self._skills):
+            raise ConfigError(
+                f"the classifier gave {intent!r:.120}: an Intent is wanted, its name empty or one "
+                f"of {', '.join(self._skills)}"
+            )
+        return intent
+
     def _begin(self, text: str, steps: int | None) -> Reply:
         self.machine.fire("user_input", text=text)
-        intent = self._classify(text, None)
+        try:
+            intent = self._understand(text, None)
+        except BaseException:
+            self.machine.fire("intent_ambiguous")
+            raise
         if not self.machine.can_fire("intent_resolved", intent=intent):
             self.machine.fire("intent_ambiguous", intent=intent)
             known = ", ".join(self._skills)
@@ -227,7 +231,7 @@ class Dialog:
         context = self.context
         if context.change is not None:
             return self._reply(f"First: {self._question()}")
-        intent = self._classify(text, context.goal)
+        intent = self._understand(text, context.goal)
         unclear = not intent.name or intent.confidence <= context.min_confidence
         drift = None if unclear else find_drift(intent, context, self._skills)
         if drift is None:
@@ -337,17 +341,15 @@ class Dialog:
             drift = find_drift(change, context, self._skills)
         if drift is None:
             return "The change is none any more: confirm() or reject(reason)."
-        return f"{drift}? It is asked because {drift.risk}: confirm() or reject(reason)."
+        text = str(drift).capitalize()
+        return f"{text}? It is asked because {drift.risk}: confirm() or reject(reason)."
 
     def _where(self) -> str:
         """Where it is, in a sentence."""
         context = self.context
         if context.change is not None:
             return self._question()
-        return _SENTENCES[self.state](context)
-
-    def _waits_for_tool(self) -> bool:
-        return self.machine.path[-1] is ExecutingState.WAITING_TOOL
+        return SENTENCES[self.state](context)
 
     def __repr__(self) -> str:
         place = "/".join(state.name for state in self.machine.path)
@@ -363,22 +365,3 @@ class Dialog:
 def _states(names: tuple[str, ...]) -> list[Enum]:
     first, *inside = names
     return [DialogState[first], *(ExecutingState[name] for name in inside)]
-
-
-def _listed(context: DialogContext) -> str:
-    return "; ".join(f"{name}: {text}" for name, text in context.conclusions.items())
-
-
-_SENTENCES: dict[DialogState, Callable[[DialogContext], str]] = {
-    _S.IDLE: lambda c: "Waiting for what you want.",
-    _S.INTENT_PARSE: lambda c: "Reading what you said.",
-    _S.TASK_PLAN: lambda c: "The plan waits: say what to do, or go_on().",
-    _S.EXECUTING: lambda c: f"Next: {c.steps[0].name}; go_on()." if c.steps else "Working.",
-    _S.CONFIRMING: lambda c: (
-        f"{c.pending} is a key operation: {c.steps[0].prompt} confirm() or reject(reason)."
-    ),
-    _S.RECOVERING: lambda c: "Recovering; go_on().",
-    _S.COMPLETED: lambda c: f"Done. {_listed(c)}",
-    _S.FAILED: lambda c: f"Failed: {c.ending}.",
-    _S.CANCELLED: lambda c: f"Cancelled: {c.ending or 'no reason given'}.",
-}

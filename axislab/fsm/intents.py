@@ -124,12 +124,14 @@ class KeywordIntents:
     def __call__(self, text: str, goal: Intent | None) -> Intent:
         """What a text asks for; without a name if no keyword is there."""
         plain = _plain(text)
-        hits = self._hits(plain)
+        negated: list[str] = []
+        hits = self._hits(plain, negated)
         if not hits:
             about = about_of(text)
-            if goal is not None and about and not _NOT.search(plain):
+            if goal is not None and about and not negated:
                 return self._same_goal(text, goal, about)
-            return Intent(name="", text=text, confidence=0.0, why="no keyword of any skill")
+            why = f"negated: {', '.join(negated)}" if negated else "no keyword of any skill"
+            return Intent(name="", text=text, confidence=0.0, why=why)
         ranked = sorted(hits, key=lambda name: (-len(hits[name]), name))
         best, others = ranked[0], ranked[1:]
         first = len(hits[best])
@@ -153,16 +155,18 @@ class KeywordIntents:
             why=f"about {about} now",
         )
 
-    def _hits(self, plain: str) -> dict[str, list[str]]:
+    def _hits(self, plain: str, negated: list[str]) -> dict[str, list[str]]:
         """Keywords found, by skill: the longest first, each place counted once."""
         words = [(_plain(w), s) for s in self.skills.values() for w in s.keywords]
         hits: dict[str, list[str]] = {}
         for word, skill in sorted(words, key=lambda pair: -len(pair[0])):
             pattern = rf"\b{re.escape(word)}" if word.isascii() else re.escape(word)
             while (place := re.search(pattern, plain)) is not None:
-                negated = _NOT.search(plain[: place.start()])
+                refused = _NOT.search(plain[: place.start()])
                 plain = f"{plain[: place.start()]}{' ' * len(word)}{plain[place.end() :]}"
-                if not negated:
+                if refused:
+                    negated.append(word)
+                else:
                     hits.setdefault(skill.name, []).append(word)
         for name in list(hits):
             for general in self.skills[name].refines if name in hits else ():
@@ -227,8 +231,8 @@ def plan_for(intent: Intent, context: DialogContext, skills: Mapping[str, Skill]
     done = {(result.step, result.asked) for result in context.executed}
     kept = tuple(step.name for step in steps if (step.name, step.prompt) in done)
     left = tuple(step for step in steps if step.name not in kept)
-    names = {step.name for step in left}
-    dropped = tuple(step.name for step in context.steps if step.name not in names)
+    asked = {(step.name, step.prompt) for step in left}
+    dropped = tuple(s.name for s in context.steps if (s.name, s.prompt) not in asked)
     return Plan(steps=left, dropped=dropped, kept=kept)
 
 

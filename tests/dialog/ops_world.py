@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 
 import axislab as al
@@ -27,6 +26,11 @@ class World:
         self.calls: list[str] = []
         self.moved = False
         self.shares: dict[str, int] = {}
+
+    @property
+    def key_calls(self) -> list[str]:
+        """What was done that changes something for others."""
+        return [c for c in self.calls if c.startswith(("restart", "move_service", "deploy"))]
 
     def tools(self) -> list[al.Tool]:
         """What an agent can do here."""
@@ -121,11 +125,6 @@ def _value(key, task):
     found = re.search(pattern, task)
     # Like a model that forgot: without the diagnosis in its prompt it does not know the node.
     return found.group() if found else "unknown"
-
-
-def arguments(call):
-    """The arguments of a call, read."""
-    return json.loads(call.arguments)
 
 
 def opened(world=None, *, folder=None, model=None, session=None, intents="keywords", **fields):

@@ -8,12 +8,14 @@ import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import axislab as al
 from axislab.dialog.recipe import DialogRecipe
 from axislab.dialog.session import TYPES
 from axislab.dialog.steps import judge, task_of
-from axislab.errors import ConfigError, MachineError, ModelError, TraceLocked, TransitionNotAllowed
+from axislab.errors import ConfigError, MachineError, ModelError, TraceError, TransitionNotAllowed
 from axislab.fsm.dialog import DialogState as S
 from axislab.fsm.dialog_values import DialogContext, Intent, PlanStep, StepResult
 from axislab.fsm.intents import Skill
@@ -145,6 +147,14 @@ def test_a_yes_in_words_confirms_nothing():
     chat.say("deploy v2")
     chat.say("yes, confirm it")
     assert chat.state is S.CONFIRMING
+    assert world.shares == {}
+
+
+def test_a_goal_that_is_negated_is_no_other_goal_and_is_told_as_such():
+    world, chat = opened()
+    chat.say("deploy v2")
+    for text in ("don't deploy v2", "不要部署"):
+        assert "Nothing changes: not understood (negated: " in chat.say(text).text
     assert world.shares == {}
 
 
@@ -320,10 +330,10 @@ def test_it_shows_itself_as_it_was_at_any_moment():
 def test_a_session_goes_on_in_another_process(tmp_path):
     world, chat = opened(folder=tmp_path, session="ops")
     chat.say("deploy v2")
-    with pytest.raises(TraceLocked):
-        opened(folder=tmp_path, session="ops")
-    chat.close()
     _, again = opened(world, folder=tmp_path, session="ops")
+    with pytest.raises(TraceError, match="is closed: open it again"):
+        chat.confirm()  # the cell ran again: another has taken over
+    assert chat.state is S.CONFIRMING
     assert again.state is S.CONFIRMING
     assert again.last.asks == "operation"
     again.say("先灰度发布")
@@ -383,6 +393,53 @@ def test_a_key_operation_in_flight_when_the_process_was_killed_is_asked_about_ag
     assert "whether it had its effect" in chat.runs[0].prompt
 
 
+@pytest.mark.parametrize(
+    ("events", "place"),
+    [
+        ([("user_input", {"text": "deploy v2"})], "IDLE"),
+        (
+            [
+                ("user_input", {"text": "deploy v2"}),
+                ("intent_resolved", {"intent": Intent(name="deploy", about="v2")}),
+                ("steps_confirmed", {"steps": [PlanStep(name="build", goal="deploy")]}),
+                ("step_started", {}),
+                ("execution_failed", {"why": "down"}),
+            ],
+            "TASK_PLAN",
+        ),
+    ],
+)
+def test_a_session_left_in_the_middle_of_a_thought_can_be_gone_on_with(tmp_path, events, place):
+    world, chat = opened(folder=tmp_path, session="ops", max_failures=1)
+    for event, payload in events:
+        chat.machine.fire(event, **payload)
+    chat.close()
+    _, again = opened(world, folder=tmp_path, session="ops", max_failures=1)
+    assert again.last.state == place
+    again.say("deploy v2") if place == "IDLE" else again.go_on()
+    assert again.last.asks == "operation"
+
+
+def test_after_all_was_refused_the_next_goal_is_worked_on_if_there_is_one():
+    world, chat = opened()
+    chat.say("deploy v2")
+    chat.say("also fix the cluster")
+    chat.reject()
+    chat.go_on()
+    assert world.calls == ["build v2", "error_rate v2", "diagnose"]
+
+
+def test_where_all_there_was_to_do_is_refused_nothing_is_called_done():
+    skill = Skill(name="wipe", keywords=["wipe"], steps=[PlanStep(name="wipe", key=True)])
+    lab = al.Lab(ScriptedModel(operator))
+    chat = lab.dialog(al.recipes.boxed_math(), skills=[skill])
+    chat.say("wipe it")
+    chat.reject("never")
+    with pytest.raises(TransitionNotAllowed, match="has_steps does not hold"):
+        chat.go_on()
+    assert chat.state is S.TASK_PLAN
+
+
 # Recipes -----------------------------------------------------------------------------------------
 
 
@@ -411,6 +468,14 @@ def test_rules_of_ones_own_and_classifiers_of_ones_own():
     )
     chat.say("whatever")
     assert chat.state is S.FAILED
+
+
+@pytest.mark.parametrize("gives", ["deploy", Intent(name="dance"), None])
+def test_a_classifier_that_gives_no_intent_of_the_skills_is_refused(gives):
+    _, chat = opened(intents=lambda text, goal: gives)
+    with pytest.raises(ConfigError, match="repair, deploy, canary"):
+        chat.say("deploy v2")
+    assert chat.state is S.IDLE
 
 
 @pytest.mark.parametrize(
@@ -474,3 +539,35 @@ def test_runs_know_their_session_so_that_frames_can_group_them():
     frame = al.runs_df(chat.runs)
     assert frame["study"].tolist() == ["ops"]
     assert frame["kind"].tolist() == ["step"]
+
+
+# Any way through ---------------------------------------------------------------------------------
+
+SAYINGS = ["deploy v2", "deploy v3", "先灰度发布", "fix the cluster", "also fix the cluster", "hm"]
+MOVES = st.sampled_from([*SAYINGS, "confirm", "reject", "go_on", "one step"])
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(MOVES, max_size=9))
+def test_whatever_is_said_no_key_operation_runs_without_a_yes_of_its_own(moves):
+    world, chat = opened(max_failures=1)
+    allowed = 0
+    for move in moves:
+        operation, before = chat.context.pending, len(world.key_calls)
+        try:
+            if move == "confirm":
+                chat.confirm()
+                allowed += 1
+            elif move in ("reject", "go_on"):
+                getattr(chat, move)()
+            else:
+                chat.say("deploy v9" if move == "one step" else move, steps=1)
+        except TransitionNotAllowed:
+            assert chat.transitions[-1].outcome == "refused"
+        if len(world.key_calls) > before:
+            assert move == "confirm"
+            assert operation is not None
+        assert len(world.key_calls) <= allowed
+        assert chat.history.recover().context == chat.context
+        assert chat.history.recover().path == tuple(s.name for s in chat.machine.path)
+        assert (chat.last.asks == "") == (not chat.context.pending and not chat.context.change)

@@ -3,6 +3,8 @@
 import copy
 import json
 import random
+import subprocess
+import sys
 import time
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta, timezone
@@ -201,6 +203,46 @@ def test_a_class_whose_fields_are_others_now_is_refused():
 def test_a_tree_that_is_none_of_ours_is_refused(tree):
     with pytest.raises(TraceError, match="is no value of a snapshot"):
         ExactJson().decode(tree)
+
+
+def test_reading_a_value_leaves_its_tree_as_it_was():
+    tree = ExactJson().encode({"p": Point(1.0, {"a"}), "l": [[1], (2,)]})
+    kept = copy.deepcopy(tree)
+    value = ExactJson([Point]).decode(tree)
+    value["l"][0].append(9)
+    value["p"].tags.clear()
+    assert tree == kept
+
+
+def test_classes_of_a_notebook_come_back_in_another_process():
+    code = """
+import json, sys
+from dataclasses import dataclass
+from enum import Enum
+from axislab.fsm.exact import ExactJson
+
+class Level(Enum):
+    HIGH = object
+
+@dataclass
+class Finding:
+    level: Level
+    nodes: set
+
+value = {"found": Finding(Level.HIGH, {"node-7"})}
+if len(sys.argv) > 1:
+    assert ExactJson([Level, Finding]).decode(json.loads(sys.argv[1])) == value
+    print("equal")
+else:
+    print(json.dumps(ExactJson().encode(value)))
+"""
+
+    def run(*more):
+        command = [sys.executable, "-c", code, *more]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+    assert "__main__:Finding" in (text := run())
+    assert run(text) == "equal\n"
 
 
 def test_only_enums_and_dataclasses_can_be_given():
