@@ -11,7 +11,7 @@ from axislab.dialog.steps import RunStep, judge, task_of
 from axislab.errors import ConfigError
 from axislab.fsm.dialog import DialogMachine, DialogState, ExecutingState, dialog_machine
 from axislab.fsm.dialog_values import DialogContext, Intent, PlanStep, Relation, StepResult
-from axislab.fsm.intents import Drift, IntentClassifier, filled, find_drift, plan_for
+from axislab.fsm.intents import Drift, IntentClassifier, drift_to, filled, find_drift, plan_for
 from axislab.fsm.snapshots import Moment, Snapshots, Transition
 from axislab.trace.run import Run
 
@@ -72,6 +72,11 @@ class Dialog:
         if len(self.history) == 0:
             self.history.start(recipe.context(session_id), path=[_S.IDLE.name])
         moment = self.history.recover()
+        if strange := [i.name for i in moment.context.intents if i.name not in self._skills]:
+            raise ConfigError(
+                f"session {session_id!r} works at {strange}, which is none of the recipe's skills: "
+                f"{', '.join(self._skills)}; open it with the recipe it was begun with"
+            )
         self.machine: DialogMachine = dialog_machine(
             moment.context,
             table=recipe.table(),
@@ -148,8 +153,7 @@ class Dialog:
         if change is None:
             self.machine.fire("user_confirmed")
             return self._done(self._work(steps))
-        drift = find_drift(change, self.context, self._skills)
-        return self._done(self._change(drift, steps) if drift else self._work(steps))
+        return self._done(self._change(drift_to(change, self.context, self._skills), steps))
 
     def reject(self, reason: str = "", *, steps: int | None = None) -> Reply:
         """No: to the key operation, or to the change of goal, that it asks about.
@@ -230,7 +234,7 @@ class Dialog:
         """Something said in the middle of a task."""
         context = self.context
         if context.change is not None:
-            return self._reply(f"First: {self._question()}")
+            return self._reply(f"First: {self._where()}")
         intent = self._understand(text, context.goal)
         unclear = not intent.name or intent.confidence <= context.min_confidence
         drift = None if unclear else find_drift(intent, context, self._skills)
@@ -239,14 +243,14 @@ class Dialog:
             return self._reply(f"Nothing changes: {what}. {self._where()}")
         if drift.risk and self.state is not _S.TASK_PLAN:
             self.machine.fire("drift_asked", intent=intent)
-            return self._reply(self._question(drift))
+            return self._reply(self._where())
         return self._change(drift, steps)
 
     def _change(self, drift: Drift, steps: int | None) -> Reply:
         self.machine.fire("intent_changed", intent=drift.intent)
         plan = drift.plan
         self.machine.fire("steps_confirmed", steps=plan.steps, dropped=plan.dropped, kept=plan.kept)
-        return self._work(steps, first=f"{str(drift).capitalize()}.")
+        return self._work(steps, first=f"{drift}.")
 
     def _work(self, steps: int | None, *, first: str = "") -> Reply:
         """Go on until a person is needed, the task has ended, or so many steps were executed."""
@@ -334,22 +338,13 @@ class Dialog:
         place = "/".join(state.name for state in self.machine.path)
         return Reply(text=text, state=place, asks=asks)
 
-    def _question(self, drift: Drift | None = None) -> str:
-        context = self.context
-        change = context.change
-        if drift is None and change is not None:
-            drift = find_drift(change, context, self._skills)
-        if drift is None:
-            return "The change is none any more: confirm() or reject(reason)."
-        text = str(drift).capitalize()
-        return f"{text}? It is asked because {drift.risk}: confirm() or reject(reason)."
-
     def _where(self) -> str:
         """Where it is, in a sentence."""
         context = self.context
-        if context.change is not None:
-            return self._question()
-        return SENTENCES[self.state](context)
+        if context.change is None:
+            return SENTENCES[self.state](context)
+        drift = drift_to(context.change, context, self._skills)
+        return f"{drift}? It is asked because {drift.risk}: confirm() or reject(reason)."
 
     def __repr__(self) -> str:
         place = "/".join(state.name for state in self.machine.path)

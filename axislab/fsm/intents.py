@@ -215,7 +215,8 @@ class Drift:
     """Why a person should be asked first; empty if nobody need be."""
 
     def __str__(self) -> str:
-        what = f"{self.intent.relation} goal: {self.intent.name} {self.intent.about}".rstrip()
+        intent = self.intent
+        what = f"{intent.relation.capitalize()} goal: {intent.name} {intent.about}".rstrip()
         parts = [
             f"{name} {', '.join(steps)}"
             for name, steps in (("drops", self.plan.dropped), ("keeps", self.plan.kept))
@@ -246,13 +247,18 @@ def find_drift(intent: Intent, context: DialogContext, skills: Mapping[str, Skil
     """Whether an intent said in the middle of a task changes it; None if it does not."""
     if context.goal is None or intent.relation in (Relation.NEW, Relation.SAME):
         return None
+    return drift_to(intent, context, skills)
+
+
+def drift_to(intent: Intent, context: DialogContext, skills: Mapping[str, Skill]) -> Drift:
+    """What it means to take up a changed or added goal now."""
     skill = skills[intent.name]
+    reasons = [f"{skill.name} is marked risky"] if skill.risky else []
     if intent.relation is Relation.ADDED:
         kept = tuple(step.name for step in context.steps)
-        risk = f"{skill.name} is marked risky" if skill.risky else ""
-        return Drift(intent=intent, plan=Plan(steps=tuple(context.steps), kept=kept), risk=risk)
+        plan = Plan(steps=tuple(context.steps), kept=kept)
+        return Drift(intent=intent, plan=plan, risk="; ".join(reasons))
     plan = plan_for(intent, context, skills)
-    reasons = [f"{skill.name} is marked risky"] if skill.risky else []
     if intent.confidence < SURE:
         reasons.append(f"it was understood with confidence {intent.confidence:.2f}")
     effects = [r.step for r in context.executed if r.key and r.step not in plan.kept]

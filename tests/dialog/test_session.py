@@ -401,7 +401,7 @@ def test_a_key_operation_in_flight_when_the_process_was_killed_is_asked_about_ag
             [
                 ("user_input", {"text": "deploy v2"}),
                 ("intent_resolved", {"intent": Intent(name="deploy", about="v2")}),
-                ("steps_confirmed", {"steps": [PlanStep(name="build", goal="deploy")]}),
+                ("steps_confirmed", {"steps": [PlanStep(name="build")]}),
                 ("step_started", {}),
                 ("execution_failed", {"why": "down"}),
             ],
@@ -416,6 +416,7 @@ def test_a_session_left_in_the_middle_of_a_thought_can_be_gone_on_with(tmp_path,
     chat.close()
     _, again = opened(world, folder=tmp_path, session="ops", max_failures=1)
     assert again.last.state == place
+    assert again.context.steps == ([] if place == "IDLE" else [PlanStep(name="build")])
     again.say("deploy v2") if place == "IDLE" else again.go_on()
     assert again.last.asks == "operation"
 
@@ -470,6 +471,38 @@ def test_rules_of_ones_own_and_classifiers_of_ones_own():
     assert chat.state is S.FAILED
 
 
+def test_a_session_goes_on_only_with_skills_that_have_its_goal(tmp_path):
+    _, chat = opened(folder=tmp_path, session="ops")
+    chat.say("deploy v2")
+    chat.close()
+    skill = Skill(name="greet", keywords=["greet"], steps=[PlanStep(name="hello")])
+    with pytest.raises(ConfigError, match=r"works at \['deploy'\], which is none"):
+        opened(folder=tmp_path, session="ops", skills=[skill])
+    assert opened(folder=tmp_path, session="ops")[1].state is S.CONFIRMING
+
+
+def test_a_plan_without_a_goal_fails_and_says_so():
+    rule = TransitionRule(S.IDLE, "jump", S.TASK_PLAN)
+    _, chat = opened(rules=[rule])
+    chat.machine.fire("jump")
+    assert chat.go_on().text == "Failed: there is no goal to plan for."
+
+
+def test_recovery_without_a_plan_plans_anew():
+    rule = TransitionRule(S.TASK_PLAN, "stumble", S.RECOVERING)
+    _, chat = opened(rules=[rule])
+    chat.machine.fire("user_input", text="deploy v2")
+    chat.machine.fire("intent_resolved", intent=Intent(name="deploy", about="v2"))
+    chat.machine.fire("stumble")
+    assert chat.go_on().asks == "operation"
+
+
+def test_an_agent_that_says_nothing_has_done_nothing():
+    lab = al.Lab(ScriptedModel(["  "]))
+    run = lab.run(al.Recipe(name="silent").with_(on_empty_reply="accept"), "x")
+    assert judge(PlanStep(name="a"), run).why == "the run ended without an answer"
+
+
 @pytest.mark.parametrize("gives", ["deploy", Intent(name="dance"), None])
 def test_a_classifier_that_gives_no_intent_of_the_skills_is_refused(gives):
     _, chat = opened(intents=lambda text, goal: gives)
@@ -500,6 +533,7 @@ def test_fields_go_to_the_dialog_and_knobs_to_its_agent():
     assert recipe.max_failures == 1
     assert recipe.agent.config.knob("max_turns") == 3
     assert isinstance(recipe, DialogRecipe)
+    assert repr(recipe).startswith("DialogRecipe('ops_dialog', skills repair, deploy, canary")
 
 
 def test_an_unknown_classifier_is_refused():

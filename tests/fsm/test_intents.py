@@ -117,7 +117,7 @@ def test_a_change_keeps_the_results_that_the_new_plan_would_ask_for_again():
     assert [step.name for step in drift.plan.steps] == ["try"]
     assert (drift.plan.kept, drift.plan.dropped) == (("build",), ("ship",))
     assert drift.risk == ""
-    assert str(drift) == "changed goal: canary v2; drops ship; keeps build"
+    assert str(drift) == "Changed goal: canary v2; drops ship; keeps build"
 
 
 def test_a_result_for_another_version_is_not_kept():

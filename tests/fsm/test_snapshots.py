@@ -3,11 +3,12 @@
 import copy
 import json
 import random
+import re
 import subprocess
 import sys
 import time
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime, timedelta, timezone
+from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
 from datetime import time as clock_time
 from decimal import Decimal
 from enum import Enum, Flag, StrEnum
@@ -21,7 +22,7 @@ from hypothesis import strategies as st
 
 from axislab.errors import TraceError, TransitionNotAllowed
 from axislab.fsm.delta import diff, patch, same
-from axislab.fsm.dialog import dialog_machine
+from axislab.fsm.dialog import DialogState, dialog_machine
 from axislab.fsm.dialog_values import DialogContext, Intent, PlanStep, Relation, StepResult
 from axislab.fsm.exact import ExactJson
 from axislab.fsm.snapshots import MOST_OVER_STATE, Snapshots
@@ -132,6 +133,11 @@ class Listed(list):
     x: int = 0
 
 
+class OddZone(tzinfo):
+    def utcoffset(self, moment):
+        return timedelta(0)
+
+
 @pytest.mark.parametrize(
     ("value", "words"),
     [
@@ -148,6 +154,7 @@ class Listed(list):
         (loop(), "holds itself"),
         (Listed(), "more than its fields"),
         (Colour, "is a EnumType"),
+        (datetime(2026, 1, 1, tzinfo=OddZone()), "time zone"),
     ],
 )
 def test_what_would_not_come_back_equal_is_refused_with_its_path(value, words):
@@ -274,6 +281,22 @@ def test_a_delta_makes_exactly_the_new_tree_and_leaves_the_old_one(old, new):
 def test_a_delta_that_does_not_fit_is_refused(old, delta):
     with pytest.raises(TraceError, match="does not fit"):
         patch(old, delta)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "delta"),
+    [
+        ("ab", "abc", ["+", "c"]),
+        ("", "abc", ["=", "abc"]),
+        ({"a": 1, "b": 2}, {"b": 2, "a": 1}, ["=", {"b": 2, "a": 1}]),
+        ({"a": 1, "b": 2}, {"b": 2}, ["o", {}, ["a"]]),
+        ([1, 2, 3], [2, 3], ["l", 0, 1, []]),
+        ([{"a": [1]}], [{"a": [1, 2]}], ["i", 0, ["o", {"a": ["l", 1, 0, [2]]}]]),
+    ],
+)
+def test_a_delta_is_as_small_as_the_change(old, new, delta):
+    assert diff(old, new) == delta
+    assert same(patch(old, delta), new)
 
 
 def test_true_one_and_one_point_zero_are_three_values():
@@ -460,6 +483,24 @@ def test_lines_that_are_none_are_refused():
     turns(machine, 1)
     with pytest.raises(TraceError, match="line 1 has seq 1: lines are missing"):
         Snapshots(lines=lines[1:])
+
+
+def test_a_whole_state_that_is_damaged_is_refused_and_names_its_line():
+    lines = []
+    history, machine = begun(sink=lines.append, key_states=["TASK_PLAN"])
+    turns(machine, 6, size=6000)
+    seq = next(t.seq for t in history.transitions if t.full and t.seq)
+    lines[seq] = re.sub(rb'"packed":"....', b'"packed":"AAAA', lines[seq])
+    with pytest.raises(TraceError, match=f"line {seq + 1}: its state cannot be read"):
+        Snapshots(lines=lines[: seq + 1])
+
+
+def test_a_machine_that_is_elsewhere_cannot_write_into_a_history():
+    history, _ = begun()
+    other = dialog_machine(path=(DialogState.CONFIRMING,), journal=history.journal)
+    with pytest.raises(TraceError, match="left CONFIRMING, but this history is elsewhere"):
+        other.fire("cancel")
+    assert other.state is DialogState.CONFIRMING
 
 
 def test_a_history_begins_once_and_before_its_machine():

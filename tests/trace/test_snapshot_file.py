@@ -119,3 +119,14 @@ def test_bytes_that_an_interrupt_left_are_gone_before_the_next_line(tmp_path):
             other.write(b'{"seq":1,"ti')
         file._write(b'{"seq":1}\n')
     assert path.read_bytes().endswith(b'\n{"seq":1}\n')
+
+
+def test_what_cannot_be_written_is_said_and_the_history_stays_as_it_was(tmp_path):
+    path = tmp_path / "a.dialog"
+    with SnapshotFile(path) as file:
+        fd = os.open(path, os.O_RDONLY)
+        os.dup2(fd, file._fd)
+        os.close(fd)
+        with pytest.raises(TraceError, match="cannot write"):
+            file.history.start({"n": 0}, path=["A"])
+        assert len(file.history) == 0
