@@ -33,8 +33,7 @@ _STYLE = """
 
 def reply_card(reply: Reply) -> str:
     """A reply: where the dialog is, what it says, and whether it waits for a decision."""
-    asks = f' <span class="chip asks">asks about the {esc(reply.asks)}</span>' if reply.asks else ""
-    return _box(f'<span class="chip">{esc(reply.state)}</span>{asks} {_text(reply.text)}')
+    return _box(f'<span class="chip">{esc(reply.state)}</span>{_asks(reply)} {_text(reply.text)}')
 
 
 def dialog_card(chat: Dialog) -> str:
@@ -54,8 +53,14 @@ def dialog_card(chat: Dialog) -> str:
     facts = "".join(f"<dt>{name}</dt><dd>{what}</dd>" for name, what in rows if what)
     label = ' <span class="chip">simulated</span>' if any(r.simulated for r in chat.runs) else ""
     place = "/".join(state.name for state in chat.machine.path)
-    head = f'<b>{esc(chat.id)}</b> <span class="chip">{esc(place)}</span>{label}'
+    head = f'<b>{esc(chat.id)}</b> <span class="chip">{esc(place)}</span>{label}{_asks(chat.last)}'
     return _box(f"{head}<br>{_text(chat.last.text)}<dl>{facts}</dl>")
+
+
+def _asks(reply: Reply) -> str:
+    if not reply.asks:
+        return ""
+    return f' <span class="chip asks">asks about the {esc(reply.asks)}</span>'
 
 
 def _events(chat: Dialog) -> str:

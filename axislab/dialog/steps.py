@@ -14,6 +14,7 @@ RunStep = Callable[[Task], Run]
 """Executes one step and waits for it."""
 
 _LATEST = 3
+_SHORT = 40
 _MOST = 4000
 """Characters of a run's output that are kept."""
 
@@ -56,7 +57,8 @@ def judge(step: PlanStep, run: Run) -> Judged:
     if not conclusion.strip():
         return Judged(None, "the run ended without an answer")
     if step.expect is not None and not re.search(step.expect, conclusion):
-        return Judged(None, f"{conclusion[:200]!r} does not hold {step.expect!r}")
+        wanted = f" ({step.expect!r})" if len(step.expect) <= _SHORT else ""
+        return Judged(None, f"{conclusion[:200]!r} is not what the step expects{wanted}")
     result = StepResult(
         step=step.name,
         output=run.output[:_MOST] if run.output != conclusion else "",

@@ -263,6 +263,9 @@ def test_an_answer_without_what_the_step_expects_is_a_failure():
         judged = judge(step, lab.run(al.recipes.boxed_math(), "x"))
         assert (judged.result is not None) is good, answer
         assert bool(judged.why) is not good
+    lab = al.Lab(ScriptedModel(["it is down"]))
+    judged = judge(PlanStep(name="a", expect="up"), lab.run(al.Recipe(name="plain"), "x"))
+    assert judged.why == "'it is down' is not what the step expects ('up')"
 
 
 def test_a_step_is_told_what_is_known():

@@ -2,7 +2,6 @@
 
 import copy
 import json
-import random
 import re
 import subprocess
 import sys
@@ -26,6 +25,7 @@ from axislab.fsm.dialog import DialogState, dialog_machine
 from axislab.fsm.dialog_values import DialogContext, Intent, PlanStep, Relation, StepResult
 from axislab.fsm.exact import ExactJson
 from axislab.fsm.snapshots import MOST_OVER_STATE, Snapshots
+from tests.fsm.dialog_turns import DEPLOY, begun, turns
 
 
 class Colour(Enum):
@@ -306,39 +306,6 @@ def test_true_one_and_one_point_zero_are_three_values():
 
 
 # A machine that writes its history ---------------------------------------------------------------
-
-DEPLOY = Intent(name="deploy", text="deploy v2", confidence=0.95)
-
-
-def begun(**options):
-    history = Snapshots(**options)
-    history.start(DialogContext(session_id="s"), path=["IDLE"])
-    machine = dialog_machine(DialogContext(session_id="s"), journal=history.journal)
-    return history, machine
-
-
-def turns(machine, count, *, size=1200, seen=lambda: None):
-    """So many turns of a task, each with a step whose result has about `size` characters."""
-    chance = random.Random(1)
-    machine.fire("user_input", text="look after the cluster")
-    seen()
-    machine.fire("intent_resolved", intent=DEPLOY)
-    seen()
-    steps = [PlanStep(name="watch", prompt="Watch")]
-    machine.fire("steps_confirmed", steps=steps)
-    seen()
-    for number in range(count):
-        words = (chance.choice(["node", "pod", "节点", "down", "up"]) for _ in range(size // 5))
-        output = f"{number} {' '.join(words)} {chance.random()}"
-        events = [
-            ("step_started", {}),
-            ("step_finished", {"result": StepResult(step=f"watch {number}", output=output)}),
-            ("intent_changed", {"intent": DEPLOY}),
-            ("steps_confirmed", {"steps": steps}),
-        ]
-        for event, payload in events:
-            machine.fire(event, **payload)
-            seen()
 
 
 def test_every_moment_is_recovered_exactly():
