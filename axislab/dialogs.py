@@ -143,13 +143,17 @@ def open_dialog(
         keeper = _OPEN[path] = SnapshotFile(
             path, every=made.snapshot_every, key_states=KEY_STATES, types=TYPES, sync=sync
         )
-    return Dialog(
-        made,
-        run_step=lambda task: run(made.agent, task, study=name),
-        classify=classify,
-        keeper=keeper,
-        session_id=name,
-    )
+    try:
+        return Dialog(
+            made,
+            run_step=lambda task: run(made.agent, task, study=name),
+            classify=classify,
+            keeper=keeper,
+            session_id=name,
+        )
+    except BaseException:
+        keeper.close()
+        raise
 
 
 def _session_id(recipe: DialogRecipe) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from axislab.errors import ConfigError
-from axislab.fsm.dialog_values import DialogContext, Intent, PlanStep, Relation
+from axislab.fsm.dialog_values import DialogContext, Intent, PlanStep, Relation, StepResult
 
 SURE = 0.9
 """A change of goal below this confidence is asked about."""
@@ -226,15 +226,28 @@ class Drift:
 
 
 def plan_for(intent: Intent, context: DialogContext, skills: Mapping[str, Skill]) -> Plan:
-    """The steps an intent takes; those whose results are there are kept and not done again."""
+    """The steps an intent takes; those whose results are there are kept and not done again.
+
+    What a key operation did is no longer there once another one came after it: the same step
+    asked otherwise, or one for another goal.
+    """
     skill = skills[intent.name]
     steps = [filled(step, intent) for step in skill.steps]
-    done = {(result.step, result.asked) for result in context.executed}
+    done = {
+        (result.step, result.asked)
+        for place, result in enumerate(context.executed)
+        if not result.key or not any(_undoes(later, result) for later in context.executed[place:])
+    }
     kept = tuple(step.name for step in steps if (step.name, step.prompt) in done)
     left = tuple(step for step in steps if step.name not in kept)
     asked = {(step.name, step.prompt) for step in left}
     dropped = tuple(s.name for s in context.steps if (s.name, s.prompt) not in asked)
     return Plan(steps=left, dropped=dropped, kept=kept)
+
+
+def _undoes(later: StepResult, result: StepResult) -> bool:
+    again = later.step == result.step and later.asked != result.asked
+    return later.key and (again or later.goal != result.goal)
 
 
 def filled(step: PlanStep, intent: Intent) -> PlanStep:

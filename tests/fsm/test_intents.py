@@ -127,6 +127,23 @@ def test_a_result_for_another_version_is_not_kept():
 
 
 @pytest.mark.parametrize(
+    ("later", "kept"),
+    [
+        ([], True),
+        ([replace(SHIPPED, asked="Ship v3.")], False),
+        ([replace(SHIPPED, step="wipe", asked="Wipe.", goal="wipe")], False),
+        ([replace(SHIPPED, step="announce", asked="Tell all.")], True),
+        ([replace(BUILT, asked="Build v3.", goal="other")], True),
+    ],
+)
+def test_what_a_key_operation_did_is_kept_until_another_undoes_it(later, kept):
+    plan = plan_for(GOAL, working(done=[BUILT, SHIPPED, *later]), NAMED)
+    assert ("ship" in plan.kept) is kept
+    assert ("ship" in [step.name for step in plan.steps]) is not kept
+    assert "build" in plan.kept
+
+
+@pytest.mark.parametrize(
     ("text", "done", "words"),
     [
         ("canary first", [BUILT, SHIPPED], "ship has been done already"),
