@@ -39,6 +39,9 @@ if TYPE_CHECKING:
     from axislab.datasets import load_corpus as load_corpus
     from axislab.datasets import load_example_traces as load_example_traces
     from axislab.datasets import load_tasks as load_tasks
+    from axislab.dialog.model_intents import ModelIntents as ModelIntents
+    from axislab.dialog.recipe import DialogRecipe as DialogRecipe
+    from axislab.dialog.session import Dialog as Dialog
     from axislab.errors import AxislabError as AxislabError
     from axislab.errors import ErrorKind as ErrorKind
     from axislab.errors import ModelError as ModelError
@@ -57,8 +60,17 @@ if TYPE_CHECKING:
     from axislab.frames.tools import tools_df as tools_df
     from axislab.frames.transitions import transitions_df as transitions_df
     from axislab.fsm.agent_state import AgentState as AgentState
+    from axislab.fsm.dialog import DIALOG_RULES as DIALOG_RULES
+    from axislab.fsm.dialog import DialogState as DialogState
+    from axislab.fsm.dialog import dialog_table as dialog_table
+    from axislab.fsm.dialog_values import Intent as Intent
+    from axislab.fsm.dialog_values import PlanStep as PlanStep
+    from axislab.fsm.intents import KeywordIntents as KeywordIntents
+    from axislab.fsm.intents import Skill as Skill
     from axislab.fsm.machine import StateMachine as StateMachine
     from axislab.fsm.machine import TransitionRule as TransitionRule
+    from axislab.fsm.machine import TransitionTable as TransitionTable
+    from axislab.fsm.snapshots import Snapshots as Snapshots
     from axislab.fsm.status import AgentStatus as AgentStatus
     from axislab.fsm.status import RunLifecycle as RunLifecycle
     from axislab.fsm.status import RunStatus as RunStatus
@@ -95,6 +107,7 @@ if TYPE_CHECKING:
     from axislab.plots.budget import plot_token_budget as plot_token_budget
     from axislab.plots.comparison import plot_comparison as plot_comparison
     from axislab.plots.failure_modes import plot_failure_modes as plot_failure_modes
+    from axislab.plots.fsm import plot_fsm as plot_fsm
     from axislab.plots.graph import stage_graph as stage_graph
     from axislab.plots.rollbacks import plot_rollback_reasons as plot_rollback_reasons
     from axislab.plots.stage_graph import plot_stage_graph as plot_stage_graph
@@ -151,6 +164,7 @@ if TYPE_CHECKING:
     from axislab.trace.reader import load_runs as load_runs
     from axislab.trace.replay import replay as replay
     from axislab.trace.run import Run as Run
+    from axislab.trace.snapshot_file import read_snapshots as read_snapshots
     from axislab.trace.trace import Trace as Trace
     from axislab.widgets.live import LiveRun as LiveRun
 
@@ -183,10 +197,14 @@ _HOME = {
     "ConversationStepInfo": "runtime.info",
     "ConversationStepResult": "runtime.info",
     "Corpus": "tools.corpus",
+    "DIALOG_RULES": "fsm.dialog",
     "Decision": "runtime.decisions",
     "Delta": "models.deltas",
     "DeltaKind": "models.deltas",
     "Deny": "tools.middleware",
+    "Dialog": "dialog.session",
+    "DialogRecipe": "dialog.recipe",
+    "DialogState": "fsm.dialog",
     "DiscardAll": "runtime.markers",
     "Document": "tools.corpus",
     "Edit": "tools.middleware",
@@ -197,6 +215,8 @@ _HOME = {
     "FinalizationTrigger": "runtime.stages",
     "FormatErrorConfig": "config",
     "FormatErrorStrategy": "config",
+    "Intent": "fsm.dialog_values",
+    "KeywordIntents": "fsm.intents",
     "Lab": "lab",
     "LiteLLMModel": "models.litellm_model",
     "LiveRun": "widgets.live",
@@ -204,12 +224,14 @@ _HOME = {
     "Message": "messages",
     "ModelError": "errors",
     "ModelGrader": "answers.grader",
+    "ModelIntents": "dialog.model_intents",
     "ModelReply": "models.base",
     "ModelRequest": "models.base",
     "PRESET_TABLE": "models.faults",
     "PROFILES": "models.profiles",
     "Pass": "runtime.decisions",
     "Peek": "study.peeking",
+    "PlanStep": "fsm.dialog_values",
     "Price": "models.price",
     "ProviderProfile": "models.profiles",
     "Recipe": "recipe",
@@ -228,6 +250,8 @@ _HOME = {
     "Sampling": "config",
     "ScriptedModel": "models.scripted",
     "SimulatedModel": "models.simulated",
+    "Skill": "fsm.intents",
+    "Snapshots": "fsm.snapshots",
     "Spent": "models.account",
     "StateMachine": "fsm.machine",
     "StepAction": "runtime.stages",
@@ -246,6 +270,7 @@ _HOME = {
     "Trace": "trace.trace",
     "TransitionNotAllowed": "errors",
     "TransitionRule": "fsm.machine",
+    "TransitionTable": "fsm.machine",
     "Turn": "runtime.decisions",
     "Usage": "messages",
     "VALID_STAGE_TRANSITION": "runtime.stages",
@@ -257,6 +282,7 @@ _HOME = {
     "budgets_df": "frames.budgets",
     "calculator": "tools.builtin",
     "columns": "frames.catalogue",
+    "dialog_table": "fsm.dialog",
     "exact_match": "answers.scorers",
     "extract_boxed": "answers.extract",
     "extract_json": "answers.extract",
@@ -280,10 +306,12 @@ _HOME = {
     "plot_attempts": "plots.attempts",
     "plot_comparison": "plots.comparison",
     "plot_failure_modes": "plots.failure_modes",
+    "plot_fsm": "plots.fsm",
     "plot_rollback_reasons": "plots.rollbacks",
     "plot_stage_graph": "plots.stage_graph",
     "plot_stage_path": "plots.stage_path",
     "plot_token_budget": "plots.budget",
+    "read_snapshots": "trace.snapshot_file",
     "replace_rule": "runtime.decisions",
     "replay": "trace.replay",
     "reprompt": "runtime.decisions",

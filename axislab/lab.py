@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import re
-import secrets
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from datetime import UTC, datetime
 from difflib import get_close_matches
 from itertools import product
 from pathlib import Path
@@ -15,6 +12,9 @@ from typing import Any, Literal
 from axislab.answers.stage import EarlierTry
 from axislab.compare import Comparisons, axislab_version
 from axislab.crew import Crew, Job, at_least_one, progress_of, several_tasks
+from axislab.dialog.recipe import DialogRecipe
+from axislab.dialog.session import Dialog
+from axislab.dialogs import ModelDesk, agent_of, open_dialog
 from axislab.errors import ConfigError, did_you_mean
 from axislab.handle import LiveTrace, Recorder, RunHandle
 from axislab.models.account import Account
@@ -23,6 +23,7 @@ from axislab.models.cache import ReplyCache, open_cache
 from axislab.models.cached_model import with_cache
 from axislab.models.meter import Meter, check_price
 from axislab.models.resolve import require_model, resolve_model
+from axislab.orchestrator.identity import new_run_id
 from axislab.orchestrator.task import RunIdentity, TaskOrchestrator
 from axislab.paths import user_path
 from axislab.recipe import Recipe
@@ -158,7 +159,7 @@ class Lab(Comparisons):
         if not isinstance(recipe, Recipe):
             raise ConfigError(f"recipe={recipe!r}: give a Recipe, for example recipes.boxed_math()")
         asked = as_task(task)
-        identity = self._identity(_run_id(asked), seed=seed, repeat=repeat, arm=arm, study=study)
+        identity = self._identity(new_run_id(asked), seed=seed, repeat=repeat, arm=arm, study=study)
         earlier: tuple[EarlierTry, ...] = ()
         if after is not None:
             check_same(after, recipe, asked)
@@ -183,6 +184,19 @@ class Lab(Comparisons):
         handle = self.start(recipe, task, **which)
         with shown_live(handle, wanted=bool(which.get("stream"))):
             return await handle
+
+    def dialog(self, recipe: DialogRecipe | Recipe, **options: Any) -> Dialog:
+        """A session to talk to, `.say("…")`, whose steps are runs; takes `open_dialog`'s options.
+
+        `session="name"` goes on with one that is in the folder, `intents="model"` asks the model
+        what is wanted, and an agent alone needs `skills=[…]`.
+        """
+        model = self._model_of(agent_of(recipe))
+        desk = ModelDesk(model=with_cache(model, self.cache), meter=Meter(self._ledger, model))
+        sync = self.durability == "disk"
+        return open_dialog(
+            recipe, run=self.run, desk=desk, folder=self.folder, sync=sync, **options
+        )
 
     # Many runs -------------------------------------------------------------------------------
 
@@ -376,9 +390,3 @@ def _provider(model: str) -> str:
 
 def _label(model: ChatModel) -> str:
     return "simulated" if model.simulated else ""
-
-
-def _run_id(task: Task) -> str:
-    slug = re.sub(r"[^A-Za-z0-9]+", "-", task.id).strip("-")[:40] or "task"
-    now = datetime.now(UTC)
-    return f"{now:%Y%m%dT%H%M%S}-{slug}-{secrets.token_hex(4)}"

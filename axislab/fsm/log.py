@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
+from enum import Enum, StrEnum
 from typing import Any, Generic, cast
 
 from axislab.fsm.table import S
@@ -34,6 +34,10 @@ class LogEntry(Generic[S]):
     """The payload in short; long values are named by type and size."""
     note: str
     """Why it was refused or failed; the rule's description if it fired."""
+    before: tuple[Enum, ...] = ()
+    """Where the machine was, outermost state first; children of nested machines follow."""
+    after: tuple[Enum, ...] = ()
+    """Where it was then; the same unless the event fired."""
 
 
 def short_error(problem: BaseException) -> str:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from copy import deepcopy
 from dataclasses import dataclass
-from types import MappingProxyType
+from enum import Enum
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, cast
 
 from axislab.errors import MachineError, TransitionNotAllowed, did_you_mean
+from axislab.fsm.choice import Explanation, RuleVerdict, choose, copied, verdicts_on
 from axislab.fsm.log import LogEntry, Outcome, payload_summary, short_error
 from axislab.fsm.table import (
     Action,
@@ -39,46 +41,6 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class RuleVerdict(Generic[S, C]):
-    """What one rule says to an event."""
-
-    rule: TransitionRule[S, C]
-    matches: bool
-    wins: bool
-    why: str
-    """Why it does not match, or comes too late; empty for the winner."""
-
-
-@dataclass(frozen=True, slots=True)
-class Explanation(Generic[S, C]):
-    """What an event would do now, and why."""
-
-    state: S
-    event: str
-    verdicts: tuple[RuleVerdict[S, C], ...]
-    """One for every rule of the event, those of other states included."""
-    alternatives: tuple[str, ...]
-    """Other events that have a rule in this state."""
-
-    @property
-    def winner(self) -> TransitionRule[S, C] | None:
-        """The rule that would be taken; None if the event would be refused."""
-        return next((v.rule for v in self.verdicts if v.wins), None)
-
-    def __bool__(self) -> bool:
-        return self.winner is not None
-
-    def __str__(self) -> str:
-        head = f"{self.event!r} in {self.state.name}: "
-        head += f"goes to {self.winner.target.name}" if self.winner else "refused"
-        lines = [
-            f"  {'+' if v.wins else '-'} {v.rule}{': ' + v.why if v.why else ''}"
-            for v in self.verdicts
-        ]
-        return "\n".join([head, *lines])
-
-
 _NO_CONTEXT = cast(Any, None)
 
 
@@ -92,10 +54,14 @@ class StateMachine(Generic[S, C]):
         rules: In order: the first rule whose guard holds wins; or a table checked before.
         initial: The state to start in; with a table its own unless another is given.
         final: States that nothing leaves; not with a table.
+        inside: Where to start in the machines that states hold, outermost first; by default in
+            their initial states.
         context: Any value `copy.deepcopy` can copy; the machine keeps a copy of its own. Guards
             and actions get copies of it and, where there is a context, of the payload too, so
             that nothing is shared with the caller. None costs no copies.
         log: Entries of an earlier life, to go on from.
+        journal: Hears of every entry, and of the context it leaves, before anything changes here;
+            if it raises, nothing does.
 
     Raises:
         MachineError: The rules are no state machine (see `TransitionTable`), or have no such state.
@@ -116,7 +82,7 @@ class StateMachine(Generic[S, C]):
         False
     """
 
-    __slots__ = ("_busy", "_entries", "_now", "_table")
+    __slots__ = ("_busy", "_entries", "_journal", "_now", "_table")
 
     def __init__(
         self,
@@ -124,8 +90,10 @@ class StateMachine(Generic[S, C]):
         initial: S | None = None,
         *,
         final: Iterable[S] = (),
+        inside: Iterable[Enum] = (),
         context: C = _NO_CONTEXT,
         log: Iterable[LogEntry[S]] = (),
+        journal: Callable[[LogEntry[S], C], None] | None = None,
     ) -> None:
         if not isinstance(rules, TransitionTable):
             if initial is None:
@@ -135,14 +103,24 @@ class StateMachine(Generic[S, C]):
             raise MachineError(f"final={final!r}: a table already knows its final states")
         self._table = rules
         self._entries = list(log)
+        self._journal = journal
         state = rules.check_state(rules.initial if initial is None else initial)
-        self._now = _Now(state, deepcopy(context), len(self._entries))
+        path: tuple[Enum, ...] = (state, *inside)
+        if len(path) == 1:
+            path = rules.entered(state)
+        rules.along(path)  # raises where it is no path
+        self._now = _Now(path, deepcopy(context), len(self._entries))
         self._busy = False
 
     @property
     def state(self) -> S:
-        """Where the machine is."""
-        return self._now.state
+        """Where the machine is; with nesting the outermost state."""
+        return cast(S, self._now.path[0])
+
+    @property
+    def path(self) -> tuple[Enum, ...]:
+        """Where it is in all machines, outermost state first."""
+        return self._now.path
 
     @property
     def context(self) -> C:
@@ -167,11 +145,23 @@ class StateMachine(Generic[S, C]):
     @property
     def finished(self) -> bool:
         """Whether the state is final."""
-        return self._now.state in self._table.final
+        return self.state in self._table.final
+
+    @property
+    def possible(self) -> tuple[str, ...]:
+        """Events that have a rule here, innermost machine first; guards may still refuse them."""
+        tables = self._table.along(self.path)
+        rules = [
+            rule
+            for table, state in zip(reversed(tables), reversed(self.path), strict=True)
+            for rule in table.leaving(state)
+        ]
+        return tuple(dict.fromkeys(rule.event for rule in rules))
 
     def __repr__(self) -> str:
-        name = type(self._now.state).__name__
-        return f"<StateMachine {name}.{self._now.state.name}, {self._now.logged} events>"
+        name = type(self.state).__name__
+        place = ".".join([name, "/".join(state.name for state in self.path)])
+        return f"<StateMachine {place}, {self._now.logged} events>"
 
     def fire(self, event: str, /, **payload: Any) -> S:
         """Take the first rule of the event that holds, and return the new state.
@@ -195,93 +185,94 @@ class StateMachine(Generic[S, C]):
     def can_fire(self, event: str, /, **payload: Any) -> bool:
         """Whether `fire` would find a rule; writes nothing."""
         now = self._now
-        rules = self._table.rules_for(now.state, event)
-        return _choose(rules, now.context, payload).rule is not None
+        return choose(self._table, now.path, event, now.context, payload).rule is not None
 
     def explain(self, event: str, /, **payload: Any) -> Explanation[S, C]:
         """What `fire` would do, rule by rule; writes nothing."""
         now = self._now
-        seen = _copied(now.context, payload)
-        verdicts: list[RuleVerdict[S, C]] = []
-        winner: TransitionRule[S, C] | None = None
-        for rule in self._table.rules:
-            if rule.event != event:
-                continue
-            why = f"holds in {rule.source.name} only"
-            matches = False
-            if rule.source is now.state:
-                why = _objection(rule, seen)
-                matches = not why
-            if matches and winner is not None:
-                why = f"matches, but comes after {winner}"
-            wins = matches and winner is None
-            winner = rule if wins else winner
-            verdicts.append(RuleVerdict(rule, matches, wins, why))
-        return Explanation(now.state, event, tuple(verdicts), self._alternatives(event))
+        verdicts = verdicts_on(self._table, now.path, event, copied(now.context, payload))
+        return Explanation(self.state, event, verdicts, self._alternatives(event))
 
     def table(self) -> list[RuleRow]:
         """The rules as data, a row each."""
         return self._table.rows()
 
     def to_networkx(self) -> nx.MultiDiGraph[str]:
-        """The table's graph; the node of the present state has `current` true."""
+        """The table's graph; nodes of the present state, and of those inside, are `current`."""
         graph = self._table.to_networkx()
+        places = accumulate((state.name for state in self.path), "{}/{}".format)
+        current = set(places)
         for name, data in graph.nodes(data=True):
-            data["current"] = name == self._now.state.name
+            data["current"] = name in current
         return graph
 
     def _fire(self, event: str, payload: dict[str, Any]) -> S:
         now = self._now
-        choice = _choose(self._table.rules_for(now.state, event), now.context, payload)
+        choice = choose(self._table, now.path, event, now.context, payload)
         rule = choice.rule
         if rule is None:
             self._refuse(event, payload, choice.objections)
         context = now.context
         if rule.action is not None:
             try:
-                copied = _copied(context, payload)
-                context = copied.context
-                rule.action(context, copied.payload)
+                seen = copied(context, payload)
+                context = seen.context
+                rule.action(context, seen.payload)
             except BaseException as problem:
                 note = f"{rule.action_name} raised {short_error(problem)}"
-                self._commit(now, event, rule.target, Outcome.FAILED, payload, note)
+                self._commit(now, event, choice.path, Outcome.FAILED, payload, note)
                 raise
-        after = _Now(rule.target, context, now.logged)
-        self._commit(after, event, rule.target, Outcome.FIRED, payload, rule.description)
-        return rule.target
+        after = _Now(choice.path, context, now.logged)
+        self._commit(after, event, choice.path, Outcome.FIRED, payload, rule.description)
+        return self.state
 
     def _commit(
         self,
-        after: _Now[S, C],
+        after: _Now[C],
         event: str,
-        target: S | None,
+        target: tuple[Enum, ...],
         outcome: Outcome,
         payload: dict[str, Any],
         note: str,
     ) -> None:
         seq = after.logged
-        source = self._now.state
         # An interrupt may have left an entry here that was never counted.
         del self._entries[seq:]
-        self._entries.append(
-            LogEntry(seq, event, source, target, outcome, payload_summary(payload), note)
+        entry = LogEntry(
+            seq,
+            event,
+            self.state,
+            None if outcome is Outcome.REFUSED else cast(S, target[0]),
+            outcome,
+            payload_summary(payload),
+            note,
+            before=self.path,
+            after=after.path,
         )
-        self._now = _Now(after.state, after.context, seq + 1)
+        if self._journal is not None:
+            self._journal(entry, after.context)
+        self._entries.append(entry)
+        self._now = _Now(after.path, after.context, seq + 1)
 
     def _refuse(self, event: str, payload: dict[str, Any], objections: list[str]) -> NoReturn:
         now = self._now
         why = "; ".join(objections)
         if not why:
             why = "it has no rule there"
-            if event not in self._table.events:
-                why = f"no rule knows it, {did_you_mean(event, self._table.events)}"
-        self._commit(now, event, None, Outcome.REFUSED, payload, why)
+            if event not in self._known():
+                why = f"no rule knows it, {did_you_mean(event, self._known())}"
+        self._commit(now, event, now.path, Outcome.REFUSED, payload, why)
+        place = "/".join(state.name for state in now.path)
         raise TransitionNotAllowed(
-            f"{event!r} is not possible in {now.state.name}: {why}. {self._would_do(event)}"
+            f"{event!r} is not possible in {place}: {why}. {self._would_do(event)}"
         )
 
+    def _known(self) -> list[str]:
+        """Every event of every table."""
+        return list(dict.fromkeys(row.event for row in self._table.rows()))
+
     def _would_do(self, event: str) -> str:
-        state = self._now.state
+        state = self.state
         if state in self._table.final:
             return f"{state.name} is final: no event leads out of it."
         others = self._alternatives(event)
@@ -290,71 +281,25 @@ class StateMachine(Generic[S, C]):
         return "Events that would do: " + ", ".join(map(self._with_condition, others)) + "."
 
     def _alternatives(self, event: str) -> tuple[str, ...]:
-        events = dict.fromkeys(rule.event for rule in self._table.leaving(self._now.state))
-        return tuple(other for other in events if other != event)
+        return tuple(other for other in self.possible if other != event)
 
     def _with_condition(self, event: str) -> str:
-        rules = self._table.rules_for(self._now.state, event)
+        tables = self._table.along(self.path)
+        rules = [
+            rule
+            for table, state in zip(reversed(tables), reversed(self.path), strict=True)
+            for rule in table.rules_for(state, event)
+        ]
         if any(rule.guard is None for rule in rules):
             return repr(event)
         return f"{event!r} (if {' or '.join(rule.guard_name for rule in rules)} holds)"
 
 
 @dataclass(frozen=True, slots=True)
-class _Now(Generic[S, C]):
+class _Now(Generic[C]):
     """All that an event changes, so that one assignment commits it."""
 
-    state: S
+    path: tuple[Enum, ...]
     context: C
     logged: int
     """Entries of the log that count."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Copied(Generic[C]):
-    """What guards and actions are shown."""
-
-    context: C
-    payload: Payload
-
-
-@dataclass(frozen=True, slots=True)
-class _Choice(Generic[S, C]):
-    """The first rule that holds, and what the guards before it objected."""
-
-    rule: TransitionRule[S, C] | None
-    objections: list[str]
-
-
-def _copied(context: C, payload: dict[str, Any]) -> _Copied[C]:
-    if context is not None:
-        context, payload = deepcopy((context, payload))
-    return _Copied(context, MappingProxyType(payload))
-
-
-def _choose(
-    rules: tuple[TransitionRule[S, C], ...], context: C, payload: dict[str, Any]
-) -> _Choice[S, C]:
-    objections: list[str] = []
-    seen: _Copied[C] | None = None
-    for rule in rules:
-        if rule.guard is None:
-            return _Choice(rule, objections)
-        seen = seen or _copied(context, payload)
-        why = _objection(rule, seen)
-        if not why:
-            return _Choice(rule, objections)
-        objections.append(why)
-    return _Choice(None, objections)
-
-
-def _objection(rule: TransitionRule[S, C], seen: _Copied[C]) -> str:
-    """Why the guard does not hold; empty if it does, or there is none."""
-    if rule.guard is None:
-        return ""
-    try:
-        holds = bool(rule.guard(seen.context, seen.payload))
-    except Exception as problem:
-        # A guard is the user's function: whatever it raises, its rule does not hold.
-        return f"{rule.guard_name} raised {short_error(problem)}"
-    return "" if holds else f"{rule.guard_name} does not hold"

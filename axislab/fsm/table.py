@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from inspect import iscoroutinefunction
-from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, cast
 
 from axislab.errors import MachineError
+from axislab.fsm.nesting import child_problems, child_reports, graph_of, node_name
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -70,6 +72,8 @@ class RuleRow:
     target: str
     action: str
     description: str
+    within: str = ""
+    """The state that holds the machine of this rule, with those around it; empty outside."""
 
 
 class TransitionTable(Generic[S, C]):
@@ -79,28 +83,53 @@ class TransitionTable(Generic[S, C]):
         rules: In order: the first rule whose guard holds wins.
         initial: Where a new machine starts.
         final: States that nothing leaves.
+        children: Tables inside states. Entering such a state starts its table anew, leaving it
+            forgets where that was; an event goes to the innermost table first. All share one
+            context.
 
     Raises:
         MachineError: A state cannot be reached, cannot be left or cannot end; a rule leaves a
-            final state or can never win; states of two enums; an asynchronous guard or action.
+            final state or can never win; states of two enums; an asynchronous guard or action;
+            a child in a final state, or that is no table.
     """
 
-    __slots__ = ("_by_key", "_by_source", "events", "final", "initial", "report", "rules", "states")
+    __slots__ = (
+        "_by_key",
+        "_by_source",
+        "children",
+        "events",
+        "final",
+        "initial",
+        "report",
+        "rules",
+        "states",
+    )
 
     def __init__(
-        self, rules: Iterable[TransitionRule[S, C]], initial: S, *, final: Iterable[S] = ()
+        self,
+        rules: Iterable[TransitionRule[S, C]],
+        initial: S,
+        *,
+        final: Iterable[S] = (),
+        children: Mapping[S, TransitionTable[Any, C]] | None = None,
     ) -> None:
         self.rules = tuple(rules)
         self.initial = initial
         self.final = frozenset(final)
         _check_types(self.rules, initial, self.final)
         self.states: tuple[S, ...] = tuple(type(initial))
+        self.children: Mapping[S, TransitionTable[Any, C]] = MappingProxyType(dict(children or {}))
         self.events = tuple(dict.fromkeys(rule.event for rule in self.rules))
         self._by_key = _grouped(self.rules, lambda rule: (rule.source, rule.event))
         self._by_source = _grouped(self.rules, lambda rule: rule.source)
-        if problems := [*self._graph_problems(), *self._shadowed()]:
+        problems = [*self._graph_problems(), *self._shadowed(), *child_problems(self)]
+        if problems:
             raise MachineError("no state machine: " + "; ".join(problems))
-        self.report: tuple[str, ...] = (*self._overlaps(), *self._guarded_exits())
+        self.report: tuple[str, ...] = (
+            *self._overlaps(),
+            *self._guarded_exits(),
+            *child_reports(self),
+        )
         """Things that are legal and worth knowing: overlaps, states left only through guards."""
 
     def rules_for(self, state: S, event: str) -> tuple[TransitionRule[S, C], ...]:
@@ -122,15 +151,40 @@ class TransitionTable(Generic[S, C]):
             raise MachineError(f"state={state!r} is none of the table's states: {known}")
         return state
 
+    def entered(self, state: S) -> tuple[Enum, ...]:
+        """Where a machine is that has just entered a state: it, and the children's first ones."""
+        child = self.children.get(state)
+        return (state,) if child is None else (state, *child.entered(child.initial))
+
+    def along(self, path: Sequence[Enum]) -> list[TransitionTable[Any, C]]:
+        """The tables that hold the states of a path, outermost first.
+
+        Raises:
+            MachineError: It is no path of this table.
+        """
+        self.check_state(cast(S, path[0]))
+        child = self.children.get(cast(S, path[0]))
+        if child is None:
+            if len(path) > 1:
+                raise MachineError(f"{path[0]!r} has no child machine to be in {path[1]!r}")
+            return [self]
+        if len(path) == 1:
+            raise MachineError(f"{path[0]!r} has a child machine: name a state of it, too")
+        return [self, *child.along(path[1:])]
+
     def kind(self, state: S) -> str:
         """The part a state plays: initial, final or normal."""
         if state in self.final:
             return "final"
         return "initial" if state is self.initial else "normal"
 
-    def rows(self) -> list[RuleRow]:
-        """The rules as data; `pandas.DataFrame(table.rows())` is a frame of them."""
-        return [
+    def rows(self, *, within: str = "") -> list[RuleRow]:
+        """The rules as data; `pandas.DataFrame(table.rows())` is a frame of them.
+
+        Args:
+            within: The state that holds this table, for a child.
+        """
+        own = [
             RuleRow(
                 source=rule.source.name,
                 event=rule.event,
@@ -138,30 +192,24 @@ class TransitionTable(Generic[S, C]):
                 target=rule.target.name,
                 action=rule.action_name,
                 description=rule.description,
+                within=within,
             )
             for rule in self.rules
         ]
+        inner = [
+            row
+            for state, child in self.children.items()
+            for row in child.rows(within=node_name(within, state))
+        ]
+        return own + inner
 
     def to_networkx(self) -> nx.MultiDiGraph[str]:
-        """The states by name (`kind`, `value`) and an edge for every rule (`event`, `guard`, …)."""
-        import networkx as nx
+        """The states by name and an edge for every rule.
 
-        graph: nx.MultiDiGraph[str] = nx.MultiDiGraph()
-        for state in self.states:
-            graph.add_node(state.name, kind=self.kind(state), value=state.value)
-        for order, rule in enumerate(self.rules):
-            label = f"{rule.event} [{rule.guard_name}]" if rule.guard else rule.event
-            graph.add_edge(
-                rule.source.name,
-                rule.target.name,
-                event=rule.event,
-                guard=rule.guard_name,
-                action=rule.action_name,
-                description=rule.description,
-                order=order,
-                label=label,
-            )
-        return graph
+        Nodes carry `kind`, `value` and `parent` ("" outside); a state of a child is named
+        "OUTER/INNER". Edges carry `event`, `guard`, `action`, `description`, `order`, `label`.
+        """
+        return graph_of(self)
 
     def _graph_problems(self) -> list[str]:
         onward = {s: {r.target for r in self.leaving(s)} for s in self.states}

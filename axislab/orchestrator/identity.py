@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import re
+import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 from axislab.borders import shown
@@ -101,3 +104,10 @@ def started_event(
         tools=[spec.to_dict() for spec in specs] or None,
         estimator=estimator,
     )
+
+
+def new_run_id(task: Task) -> str:
+    """The id of a new run: when, on which task, and eight random hex digits."""
+    slug = re.sub(r"[^A-Za-z0-9]+", "-", task.id).strip("-")[:40] or "task"
+    now = datetime.now(UTC)
+    return f"{now:%Y%m%dT%H%M%S}-{slug}-{secrets.token_hex(4)}"

@@ -122,9 +122,7 @@ class TaskOrchestrator:
             self.runtime,
             self._config,
             log=self._log,
-            summarise=lambda messages: self.request(
-                "compaction", messages, sampling=self._config.sampling
-            ),
+            summarise=partial(self.request, "compaction", sampling=self._config.sampling),
         )
         self.calls = 0
         """Model calls so far."""

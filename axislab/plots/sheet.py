@@ -93,7 +93,7 @@ class Sheet:
 
     def edges(self) -> list[Line]:
         """The lines to be placed."""
-        most = max((line.count for line in self.lines), default=1)
+        most = max((line.count for line in self.lines), default=0) or 1
         return [
             Line(line.source, line.target, line.size, (line.count / most) ** 0.5, line.votes)
             for line in self.lines

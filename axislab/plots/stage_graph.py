@@ -28,6 +28,7 @@ from axislab.plots.style import (
     KINDS,
     PAPER,
     ROUND,
+    KindStyle,
     footer,
     new_axes,
     say_nothing_to_draw,
@@ -89,15 +90,15 @@ def plot_stage_graph(
         why = f"no line was taken {min_count} times" if graph.number_of_nodes() else "no runs"
         return say_nothing_to_draw(new_axes(ax, size=(5, 2)), why)
     placed = LAYOUTS[layout](sheet.nodes(), sheet.edges())
-    return _Drawing(sheet, placed).on(ax)
+    return Drawing(sheet, placed).on(ax)
 
 
-class _Drawing:
+class Drawing:
     """A placed sheet on its way to the paper, in inches of the layout."""
 
     def __init__(self, sheet: Sheet, placed: Layout) -> None:
         self.sheet, self.placed = sheet, placed
-        self.handles = _legend_handles(sheet, placed)
+        self.handles = self.legend_handles()
         bounds = placed.bounds
         entries = [text_size(h.get_label(), LEGEND_SIZE).width + 0.58 for h in self.handles]
         width = max(bounds.size.width + 2 * MARGIN, *entries, 3.2)
@@ -140,9 +141,21 @@ class _Drawing:
             ax.apply_aspect()
         return float(ax.get_window_extent().width) / float(figure.dpi)
 
+    def style_of(self, stage: str) -> KindStyle:
+        """How a box is drawn."""
+        return stage_style(stage)
+
+    def color_of(self, line: LineText, route: Route) -> str:
+        """How a line is drawn."""
+        return _color(line, route)
+
+    def legend_handles(self) -> list[Any]:
+        """What the legend explains."""
+        return _legend_handles(self.sheet, self.placed)
+
     def draw_box(self, ax: Axes, box: BoxText) -> None:
         """A box with its name and how often it was visited."""
-        rect, style = self.placed.boxes[box.stage], stage_style(box.stage)
+        rect, style = self.placed.boxes[box.stage], self.style_of(box.stage)
         patch = FancyBboxPatch(
             (rect.left, rect.bottom),
             rect.size.width,
@@ -167,9 +180,9 @@ class _Drawing:
     def draw_line(self, ax: Axes, line: LineText) -> None:
         """A line, its head, and its label."""
         route = self.placed.routes[line.source, line.target]
-        most = max(other.count for other in self.sheet.lines)
+        most = max(1, *(other.count for other in self.sheet.lines))
         width = 0.8 + 3.8 * (line.count / most) ** 0.5
-        color = _color(line, route)
+        color = self.color_of(line, route)
         head = Size(0.05 + 1.1 * width / 72, 0.085 + 1.0 * width / 72)
         shaft, tip = _arrow(route, head)
         halo = Stroke(linewidth=(width + 1.8) * self.scale, foreground=PAPER, capstyle="butt")

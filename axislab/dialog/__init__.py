@@ -1,0 +1,1 @@
+"""Dialogs: sessions over many turns, whose steps are executed by runs."""
