@@ -22,10 +22,11 @@ _CUT_CALL: Final = re.compile(
 )
 _CUT_ANSWER: Final = re.compile(r'^\s*\{\s*"answer"\s*:\s*"(?P<rest>(?:[^"\\]|\\.)*)', re.DOTALL)
 _ANSWER: Final = '{"answer": "..."}'
-_UNSURE: Final = re.compile(r"(?:\\u[dD][89abAB][0-9a-fA-F]{2})?(?:\\u[0-9a-fA-F]{0,3})?\Z")
-"""The end of a JSON text that the next characters may still change."""
+_TOKEN: Final = re.compile(r'[^"\\]+|\\u[0-9a-fA-F]{4}|\\[^u]', re.DOTALL)
+"""A part of a JSON text: an escape is whole or none."""
+_FIRST_HALF: Final = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}")
+"""An escape that makes a character only together with the next one."""
 _MAYBE_LATEX: Final = re.compile(r"[\x08\x0c][a-z]{0,3}\Z")
-_HALF_ESCAPE: Final = re.compile(r"\\u[0-9a-fA-F]{0,3}$")
 
 
 Say = Callable[[str], None]
@@ -133,7 +134,7 @@ def spoken(text: str) -> str:
     if found is None:
         return ""
     try:
-        said = json.loads(f'"{_UNSURE.sub("", found["rest"])}"')
+        said = json.loads(f'"{_certain(found["rest"])}"')
     except ValueError:  # a control character, which no schema lets through
         return ""
     return clean(_unescaped(_MAYBE_LATEX.sub("", said)))
@@ -168,12 +169,20 @@ def _read_cut(text: str) -> Said:
     if found := _CUT_CALL.match(text):
         return Said(calls=(_call(found["name"], found["rest"] or ""),))
     if found := _CUT_ANSWER.match(text):
-        rest = _HALF_ESCAPE.sub("", found["rest"])
+        rest = _certain(found["rest"])
         try:
             return Said(text=clean(_unescaped(json.loads(f'"{rest}"'))))
         except ValueError:
             return Said(text=rest)
     return Said(text=text)
+
+
+def _certain(text: str) -> str:
+    """The beginning of a JSON text that the characters after it cannot change."""
+    place, last = 0, ""
+    while token := _TOKEN.match(text, place):
+        place, last = token.end(), token[0]
+    return text[: place - len(last)] if _FIRST_HALF.fullmatch(last) else text[:place]
 
 
 def _call(name: str, arguments: str) -> ToolCall:

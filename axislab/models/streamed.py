@@ -311,7 +311,7 @@ def _known_to_wrapper(item: Any, stream: Any, response: Any) -> Any:
 def _incomplete(name: str, parts: Assembler, stream: Any) -> ModelError:
     if parts.heard:
         return ModelError(
-            f"{name}: no connection to the provider: the stream ended after "
+            f"{name}: the connection broke off: the stream ended after "
             f"{parts.characters:,} characters, before the reply was complete",
             kind=ErrorKind.CONNECTION,
         )

@@ -4,7 +4,7 @@ import json
 
 import jsonschema
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from axislab.messages import Message, Role, ToolCall, ToolSpec
@@ -170,6 +170,8 @@ def test_without_tools_nothing_is_added() -> None:
 
 
 @given(st.text() | st.text('abc\\\n"\x08\x0cboxedfr{}é😀', max_size=40), st.booleans())
+@example(answer="\\u", ascii_only=False)
+@example(answer="\U0001f600\\", ascii_only=True)
 def test_what_is_spoken_only_ever_grows_into_the_answer(answer: str, ascii_only: bool) -> None:
     text = json.dumps({"answer": answer}, ensure_ascii=ascii_only)
     before = ""
