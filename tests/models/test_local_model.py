@@ -271,7 +271,7 @@ class TestReal:
     def test_a_call_is_streamed_as_a_call_and_an_answer_as_its_text(self, run: Any) -> None:
         local = local_model(NAME)
         asked = request("Look up Osk.", tools=(SEARCH,), extra={"tool_choice": "required"})
-        *pieces, reply = run(gathered(local.stream(asked)))
+        *pieces, reply = run(gathered(local.pieces(asked)))
         assert (pieces, reply.text) == ([], None)
         assert reply.tool_calls == tuple(
             replace(call, provider_id=reply.tool_calls[0].provider_id)
@@ -279,20 +279,20 @@ class TestReal:
         )
         for tools in ((), (SEARCH,)):
             asked = request("Say hello.", tools=tools, extra={"seed": 3}, temperature=0.5)
-            *pieces, reply = local.stream_sync(asked)
+            *pieces, reply = local.pieces_sync(asked)
             if reply.text is not None:
                 assert reply.text.startswith("".join(pieces))
                 assert pieces or not reply.text
 
     def test_a_stream_that_is_closed_stops_the_computation(self, run: Any) -> None:
         async def first_piece() -> str | ModelReply:
-            stream = local_model(NAME).stream(request("Tell a story.", max_output_tokens=3000))
+            stream = local_model(NAME).pieces(request("Tell a story.", max_output_tokens=3000))
             async with aclosing(stream) as pieces:
                 return await anext(pieces)
 
         assert isinstance(run(first_piece()), str)
         assert computing_ends(within=2)
-        stream = local_model(NAME).stream_sync(request("Tell a story.", max_output_tokens=3000))
+        stream = local_model(NAME).pieces_sync(request("Tell a story.", max_output_tokens=3000))
         assert next(stream)
         stream.close()
         assert computing_ends(within=2)
