@@ -97,8 +97,8 @@ class Assembler:
         if usage := _plain(_get(chunk, "usage")):
             self._usage = newer_usage(self._usage, usage)
         choices = _get(chunk, "choices")
-        if usage and not choices:
-            self.finished = True
+        if usage and not choices and (self.characters or self._calls):
+            self.finished = True  # some report the usage first as well
         for choice in choices if isinstance(choices, Sequence) else ():
             if not _get(choice, "index"):
                 self.heard = True
@@ -188,6 +188,8 @@ class Assembler:
             self._finish, self.finished = finish, True
 
     def _add(self, name: str, text: str) -> None:
+        if text and self._finish is None:
+            self.finished = False  # what was taken for the last report was none
         self._texts[name] = self._texts.get(name, "") + text
         if name != "content":
             self._tell_text(text, thought=name == "reasoning_content")

@@ -206,7 +206,7 @@ def why_not_kept(reply: ModelReply) -> str | None:
         return "it may be cut, though it does not say so"
     if reason not in WHOLE:
         return f"it ended with {reply.finish_reason!r}"
-    if not (reply.text or reply.tool_calls):
+    if not ((reply.text or "").strip() or reply.tool_calls):
         return "it is empty"
     return None
 

@@ -120,7 +120,9 @@ async def call_model(
         if meter is not None:
             # Waiting for room is our own doing, so the deadline waits, too.
             asked = clock()
-            call_.hold = await meter.reserve(request, estimated=estimated, by=model)
+            call_.hold = await meter.reserve(
+                request, estimated=estimated, by=model if attempt == 1 else None
+            )
             deadline += clock() - asked
         seconds = min(retry.request_timeout, max(0.0, deadline - clock()))
         outcome = await call_.attempt(attempt, seconds=seconds, clock=clock)

@@ -27,8 +27,9 @@ from axislab.models.redact import (
     url_secrets,
 )
 
-_TELLING: Final = re.compile(r"(?=.*\d).{8,}", re.DOTALL)
-"""A text that is a secret wherever it stands; a key such as "none" or "ollama" is not."""
+_TELLING: Final = re.compile(r"(?=.*\d)(?!\d{4}-\d\d)(?!https?://).{10,}", re.DOTALL)
+"""A text that is a secret wherever it stands; a key such as "none", a date, a region or an address
+is not."""
 _TEXTS: Final = (
     "text",
     "reasoning",
@@ -117,13 +118,31 @@ class MaskedDeltas:
             self._held.clear()
         part = (delta.kind, delta.number)
         text = self._held.pop(part, "") + delta.text
+        sure = _sure(text, self._secrets)
+        if sure < len(text):
+            self._held[part], text = text[sure:], text[:sure]
         for secret in self._secrets:
             text = text.replace(secret, MASK)
-        if wait := max((_begun(text, secret) for secret in self._secrets), default=0):
-            self._held[part] = text[-wait:]
-            text = text[:-wait]
         if text or not delta.text:
             self._on_delta(replace(delta, text=text))
+
+
+def _sure(text: str, secrets: Iterable[str]) -> int:
+    """How many characters at the beginning of a text cannot be a part of a secret to come.
+
+    A secret that is there already may be the beginning of a longer one, or end like one begins:
+    none is cut in two.
+    """
+    known = tuple(secrets)
+    sure = len(text) - max((_begun(text, secret) for secret in known), default=0)
+    again = True
+    while again:
+        again = False
+        for secret in known:
+            at = text.find(secret, max(0, sure - len(secret) + 1))
+            if 0 <= at < sure < at + len(secret):
+                sure, again = at, True
+    return sure
 
 
 def _begun(text: str, secret: str) -> int:

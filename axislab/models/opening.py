@@ -12,6 +12,10 @@ _TICK: Final = 0.005
 _CLOSING: Final = 5.0
 
 
+_closing: Final[set[asyncio.Task[None]]] = set()
+"""Kept, because a loop alone does not keep its tasks."""
+
+
 async def opened(call: Coroutine[Any, Any, Any]) -> Any:
     """What a call of `litellm.acompletion` returns.
 
@@ -25,7 +29,11 @@ async def opened(call: Coroutine[Any, Any, Any]) -> Any:
     try:
         return await asyncio.shield(opening)
     except asyncio.CancelledError:
-        await _give_up(opening)
+        # Whoever cancels us twice does not stop the closing, which goes on by itself.
+        closing = asyncio.ensure_future(_give_up(opening))
+        _closing.add(closing)
+        closing.add_done_callback(_closing.discard)
+        await asyncio.shield(closing)
         raise
 
 

@@ -55,7 +55,7 @@ def _trailing(messages: list[Wire], profile: ProviderProfile) -> list[Wire]:
         return messages
     text = last["content"].rstrip()
     if not text:
-        return messages[:-1]
+        return _trailing(messages[:-1], profile)
     if profile.trailing_assistant != "continued":
         return [*messages[:-1], {"role": "user", "content": CONTINUE + text}]
     flag = {} if profile.continue_key is None else {profile.continue_key: True}
@@ -84,9 +84,19 @@ def _merged(messages: list[Wire]) -> list[Wire]:
         same = before.get("role") == message["role"] and message["role"] in ("user", "assistant")
         if same and not before.get("tool_calls"):
             text = _joined(before["content"], message["content"])
-            out[-1] = {**before, **message, "content": text}
+            out[-1] = {**before, **message, **_thoughts(before, message), "content": text}
         else:
             out.append(message)
+    return out
+
+
+def _thoughts(before: Wire, after: Wire) -> Wire:
+    """The reasoning of two neighbours; neither takes the other's place."""
+    out: Wire = {}
+    for name in ("reasoning_content", "thinking_blocks"):
+        if before.get(name) and after.get(name):
+            gap = _GAP if name == "reasoning_content" else []
+            out[name] = before[name] + gap + after[name]
     return out
 
 

@@ -190,3 +190,18 @@ def test_what_is_no_chunk_changes_nothing() -> None:
     parts.take_generic({"text": "", "is_finished": False, "finish_reason": "", "usage": None})
     assert not parts.heard
     assert not parts.finished
+
+
+def test_a_report_before_the_reply_is_not_its_end() -> None:
+    parts = Assembler(lambda _: None)
+    usage = {"prompt_tokens": 9, "completion_tokens": 0, "total_tokens": 9}
+    parts.take({"choices": [], "usage": usage})
+    assert not parts.finished
+    parts.take(chunk({}, {"content": "The answer is"}))
+    assert not parts.finished
+    parts.take({"choices": [], "usage": usage})
+    assert parts.finished
+    parts.take(chunk({}, {"content": " 42."}))
+    assert not parts.finished, "it goes on"
+    parts.take(chunk({}, {}, "stop"))
+    assert parts.finished

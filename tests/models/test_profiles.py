@@ -313,3 +313,20 @@ def test_a_valid_history_stays_as_it_is() -> None:
 
 def test_every_profile_is_found_by_the_providers_name() -> None:
     assert {profile_of(name).name for name in PROFILES} == set(PROFILES)
+
+
+@pytest.mark.parametrize("profile", ["mistral", "anthropic", "openai", "ollama"])
+def test_an_empty_end_leaves_no_beginning_behind_that_is_not_marked(profile: str) -> None:
+    said = [Message.user("q"), Message.assistant("draft")]
+    assert wire(*said, Message.assistant(""), profile=profile) == wire(*said, profile=profile)
+
+
+def test_neighbours_that_become_one_keep_the_thinking_of_both() -> None:
+    def thought(sign: str) -> str:
+        return json.dumps([{"type": "thinking", "thinking": sign, "signature": sign}])
+
+    first = Message.assistant("a", signed_reasoning=thought("A"))
+    second = Message.assistant("b", [call("c1")], signed_reasoning=thought("B"))
+    sent = wire(Message.user("q"), first, second, result("c1"), profile="anthropic")
+    assert sent[1]["content"] == "a\n\nb"
+    assert [block["signature"] for block in sent[1]["thinking_blocks"]] == ["A", "B"]

@@ -13,7 +13,7 @@ from axislab.errors import ConfigError
 from axislab.models.classify import classify
 from axislab.models.deltas import Delta, DeltaKind
 from axislab.models.litellm_model import LiteLLMModel
-from axislab.models.masking import MaskedDeltas
+from axislab.models.masking import MaskedDeltas, telling
 from axislab.models.redact import MASK, is_secret_name, mask_url, redact, secret_place, url_secrets
 
 
@@ -176,3 +176,20 @@ def test_a_streamed_secret_is_masked_wherever_it_is_cut(
     assert wanted.startswith("".join(told))
     assert len(wanted) - len("".join(told)) < len(secret), "no more than a beginning waits"
     assert all("planted" not in piece for piece in told)
+
+
+def test_a_streamed_secret_that_begins_with_another_is_masked_whole() -> None:
+    told: list[str] = []
+    hear = MaskedDeltas(
+        lambda d: told.append(d.text), ("abc1234567XYZ789", "abc1234567", "67zzz99")
+    )
+    for piece in ("it is abc1234567", "XYZ789, or abc12345", "67, ", "or abc1234567", "zz end"):
+        hear(Delta(kind=DeltaKind.TEXT, text=piece))
+    assert "".join(told) == "it is ***, or ***, or ***zz end"
+    assert not any("XYZ" in piece or "abc" in piece for piece in told)
+
+
+@pytest.mark.parametrize("harmless", ["2024-10-21", "us-east-1", "http://localhost:8888", "none"])
+def test_what_is_no_secret_wherever_it_stands_is_left_in_replies(harmless: str) -> None:
+    assert harmless not in telling([harmless, "sk-0123456789"])
+    assert "sk-0123456789" in telling([harmless, "sk-0123456789"])
