@@ -13,9 +13,9 @@ from axislab.errors import DataError, did_you_mean
 from axislab.frames.answers import answer_rows
 from axislab.frames.attempts import attempt_rows
 from axislab.frames.source import RunsLike, runs_of
+from axislab.plots.bars import Part, stack_bars
 from axislab.plots.style import (
     INK,
-    PAPER,
     ReasonStyle,
     name_rows,
     new_axes,
@@ -168,28 +168,19 @@ def _draw(ax: Axes, bars: Sequence[Bought]) -> None:
     from matplotlib.ticker import MaxNLocator
 
     longest = max(bar.attempts for bar in bars)
-    ends = [0] * len(bars)
     mixed = any(bar.mixed for bar in bars)
-    entries: list[tuple[Any, str]] = []
-    for name, style in BOUGHT.items():
-        lengths = [bar.counts.get(name, 0) for bar in bars]
-        if not any(lengths):
-            continue
-        drawn = ax.barh(
-            range(len(bars)),
-            lengths,
-            left=ends,
-            height=0.62,
-            color=style.color,
-            hatch=style.hatch,
-            edgecolor=PAPER,
-            linewidth=0.8,
+    lengths = {name: [bar.counts.get(name, 0) for bar in bars] for name in BOUGHT}
+    parts = [
+        Part(
+            style,
+            lengths[name],
+            [f"{length:,}" for length in lengths[name]],
+            name if mixed else f"{name} ({sum(lengths[name]):,})",
         )
-        entries.append((drawn, name if mixed else f"{name} ({sum(lengths):,})"))
-        for i, length in enumerate(lengths):
-            if length >= 0.045 * longest:
-                _number(ax, ends[i] + length / 2, i, length)
-            ends[i] += length
+        for name, style in BOUGHT.items()
+        if any(lengths[name])
+    ]
+    entries = stack_bars(ax, parts, least=0.045 * longest)
     sort = {True: ", simulated", False: ", real"}
     name_rows(
         ax,
@@ -206,8 +197,3 @@ def _draw(ax: Axes, bars: Sequence[Bought]) -> None:
     ax.tick_params(axis="x", labelsize=8)
     ax.spines[["top", "right", "left"]].set_visible(False)
     put_legend(ax, entries, title="answer")
-
-
-def _number(ax: Axes, x: float, y: float, count: int) -> None:
-    ground = {"facecolor": PAPER, "edgecolor": "none", "pad": 1.0, "alpha": 0.9}
-    ax.text(x, y, f"{count:,}", ha="center", va="center", fontsize=7.5, color=INK, bbox=ground)

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 from axislab.errors import DataError, did_you_mean
 from axislab.frames.runs import runs_df
 from axislab.frames.source import RunsLike, runs_of
+from axislab.plots.bars import Part, stack_bars
 from axislab.plots.data import is_frame, need_columns
 from axislab.plots.style import (
     INK,
-    PAPER,
     ReasonStyle,
     name_rows,
     new_axes,
@@ -189,32 +189,18 @@ def _draw(ax: Axes, groups: Sequence[Ends], per: Per) -> None:
     sums = sum((Counter(group.counts) for group in groups), Counter[str]())
     mixed = any(group.mixed for group in groups)  # then nothing may be summed over all of them
     longest = max(1.0 if per == "share" else float(group.runs) for group in groups)
-    ends = [0.0] * len(groups)
-    entries: list[tuple[Any, str]] = []
-    for mode, style in mode_styles(sums).items():
-        heights = [group.height(mode, per) for group in groups]
-        bars = ax.barh(
-            range(len(groups)),
-            heights,
-            left=ends,
-            height=0.62,
-            color=style.color,
-            hatch=style.hatch,
-            edgecolor=PAPER,
-            linewidth=0.8,
+    parts = [
+        Part(
+            style,
+            [group.height(mode, per) for group in groups],
+            [f"{group.counts.get(mode, 0):,}" for group in groups],
+            mode if mixed else f"{mode} ({sums[mode]:,})",
         )
-        entries.append((bars, mode if mixed else f"{mode} ({sums[mode]:,})"))
-        for i, (group, height) in enumerate(zip(groups, heights, strict=True)):
-            if height >= 0.045 * longest:
-                _number(ax, ends[i] + height / 2, i, group.counts[mode])
-            ends[i] += height
+        for mode, style in mode_styles(sums).items()
+    ]
+    entries = stack_bars(ax, parts, least=0.045 * longest)
     _axes(ax, groups, per, longest)
     put_legend(ax, entries, title="end" if mixed else "end (runs in all)")
-
-
-def _number(ax: Axes, x: float, y: float, count: int) -> None:
-    ground = {"facecolor": PAPER, "edgecolor": "none", "pad": 1.0, "alpha": 0.9}
-    ax.text(x, y, f"{count:,}", ha="center", va="center", fontsize=7.5, color=INK, bbox=ground)
 
 
 def _axes(ax: Axes, groups: Sequence[Ends], per: Per, longest: float) -> None:

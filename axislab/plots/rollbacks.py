@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from axislab.errors import DataError, did_you_mean
 from axislab.frames.rollbacks import rollbacks_df
 from axislab.frames.runs import runs_df
 from axislab.frames.source import RunsLike, runs_of
+from axislab.plots.bars import Part, stack_bars
 from axislab.plots.data import is_frame, need_columns
 from axislab.plots.style import (
     INK,
-    PAPER,
-    ReasonStyle,
     name_rows,
     new_axes,
     put_legend,
@@ -171,34 +170,22 @@ def _draw(ax: Axes, groups: Sequence[Group], per: Per) -> None:
     sums = {r: sum(group.counts.get(r, 0) for group in groups) for r in styles}
     mixed = any(group.mixed for group in groups)  # then nothing may be summed over all of them
     longest = max(sum(g.height(r, per) for r in styles) for g in groups)
-    ends = [0.0] * len(groups)
-    entries: list[tuple[Any, str]] = []
-    for reason, style in styles.items():
-        heights = [group.height(reason, per) for group in groups]
-        bars = ax.barh(
-            range(len(groups)),
-            heights,
-            left=ends,
-            height=0.62,
-            color=style.color,
-            hatch=style.hatch,
-            edgecolor=PAPER,
-            linewidth=0.8,
+    heights = {r: [group.height(r, per) for group in groups] for r in styles}
+    parts = [
+        Part(
+            style,
+            heights[reason],
+            [_amount(value, per) for value in heights[reason]],
+            reason if mixed else f"{reason} ({sums[reason]:,})",
         )
-        entries.append((bars, reason if mixed else f"{reason} ({sums[reason]:,})"))
-        for i, value in enumerate(heights):
-            if value >= 0.055 * longest:
-                _number(ax, ends[i] + value / 2, i, _amount(value, per), style)
-            ends[i] += value
+        for reason, style in styles.items()
+    ]
+    entries = stack_bars(ax, parts, least=0.055 * longest)
+    ends = [sum(values[i] for values in heights.values()) for i in range(len(groups))]
     for i, end in enumerate(ends):
         ax.text(end + 0.012 * longest, i, _amount(end, per), va="center", fontsize=8, color=INK)
     _axes(ax, groups, per, longest)
     put_legend(ax, entries, title="reason" if mixed else "reason (rollbacks in all)")
-
-
-def _number(ax: Axes, x: float, y: float, text: str, style: ReasonStyle) -> None:
-    ground = {"facecolor": PAPER, "edgecolor": "none", "pad": 1.0, "alpha": 0.9}
-    ax.text(x, y, text, ha="center", va="center", fontsize=7.5, color=INK, bbox=ground)
 
 
 def _amount(value: float, per: Per) -> str:
