@@ -9,16 +9,16 @@ from dataclasses import replace
 from typing import Any, Protocol, runtime_checkable
 
 from axislab.errors import ConfigError
+from axislab.models.around import Around
 from axislab.models.base import ChatModel, ModelReply, ModelRequest
 from axislab.models.cache import ReplyCache, why_not_kept
 from axislab.models.deltas import OnDelta, Told, ask
-from axislab.models.estimators import MessageCounter, estimator_for
 from axislab.models.redact import redact
 from axislab.models.reply_json import reply_to_json
 from axislab.models.request_key import RETRY, identity_of, key_of
 
 
-class CachedModel:
+class CachedModel(Around):
     """A model whose replies are kept, and given again for the same request.
 
     Wrapping a model is asking for it: so a scripted or simulated one is cached too, which
@@ -41,7 +41,7 @@ class CachedModel:
     def __init__(self, model: ChatModel, cache: ReplyCache) -> None:
         if isinstance(model, CachedModel):
             raise ConfigError(f"model={model!r} is cached already: give the model inside")
-        self.model = model
+        super().__init__(model)
         self.cache = cache
         self._checked = False
         self._run: _RunKeys | None = None
@@ -50,23 +50,9 @@ class CachedModel:
         return f"{type(self).__name__}({self.model!r}, {str(self.cache.path)!r})"
 
     @property
-    def name(self) -> str:
-        """The model's."""
-        return self.model.name
-
-    @property
-    def simulated(self) -> bool:
-        """The model's."""
-        return self.model.simulated
-
-    @property
     def info(self) -> Mapping[str, Any]:
         """The model's, and that a cache is asked."""
         return {**self.model.info, "reply_cache": True}
-
-    def estimator(self) -> MessageCounter | None:
-        """As the model itself counts prompts; None is by characters."""
-        return estimator_for(self.model)
 
     def check(self) -> None:
         """Find what is wrong before the first request.
@@ -74,7 +60,7 @@ class CachedModel:
         Raises:
             ModelError: An unknown model, a missing key.
         """
-        self.model.check()
+        super().check()
         self._checked = True
 
     def for_run(self) -> CachedModel:

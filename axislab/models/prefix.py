@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from axislab.messages import Message, Role
+from axislab.models.around import Around
 from axislab.models.base import ChatModel, ModelReply, ModelRequest
-from axislab.models.estimators import MessageCounter, estimator_for
 from axislab.models.flights import Flights
 from axislab.models.reply_json import reply_from_json, reply_to_json
 from axislab.models.reply_store import ReplyStore
@@ -66,7 +66,7 @@ class Tape:
             self._store.close()
 
 
-class SharedPrefix:
+class SharedPrefix(Around):
     """A model as one run of an arm is to ask it, where arms share their main loop.
 
     Args:
@@ -77,7 +77,7 @@ class SharedPrefix:
     """
 
     def __init__(self, model: ChatModel, tape: Tape, *, group: str, draw: str) -> None:
-        self.model = model
+        super().__init__(model)
         self._tape = tape
         self._group = group
         self._draw = draw
@@ -86,31 +86,9 @@ class SharedPrefix:
         self._left = False
 
     @property
-    def name(self) -> str:
-        """The model's."""
-        return self.model.name
-
-    @property
-    def simulated(self) -> bool:
-        """The model's."""
-        return self.model.simulated
-
-    @property
     def info(self) -> Mapping[str, Any]:
         """The model's, and that main loops are shared."""
         return {**self.model.info, "shared_prefix": True}
-
-    def estimator(self) -> MessageCounter | None:
-        """As the model itself counts prompts; None is by characters."""
-        return estimator_for(self.model)
-
-    def check(self) -> None:
-        """Find what is wrong before the first request.
-
-        Raises:
-            ModelError: An unknown model, a missing key.
-        """
-        self.model.check()
 
     async def complete(self, request: ModelRequest) -> ModelReply:
         """The reply that an arm of the group was given, or else the model's.
